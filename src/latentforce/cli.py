@@ -1,0 +1,45 @@
+"""The command line: `latentforce demo`, `latentforce --version`."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from ._version import __version__
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code."""
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    if options.command is None:
+        parser.print_help()
+        return 0
+    try:
+        return options.run(options)
+    except (OSError, ValueError) as error:
+        print(f"latentforce: {error}", file=sys.stderr)
+        return 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="latentforce", description="Gaussian processes driven through differential equations, shallow and deep."
+    )
+    parser.add_argument("--version", action="version", version=f"latentforce {__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
+    demo = commands.add_parser(
+        "demo", help="draw kernels, features and samples, and print how much variance each kind of feature explains"
+    )
+    demo.add_argument(
+        "--out", type=Path, default=Path("latentforce-demo"), help="folder for the pictures (default: %(default)s)"
+    )
+    demo.set_defaults(run=_demo)
+    return parser
+
+
+def _demo(options: argparse.Namespace) -> int:
+    from . import demo  # here, not above: it draws, and --help need not wait for a plotting library
+
+    demo.run(options.out)
+    return 0

@@ -1,0 +1,165 @@
+r"""How a filter's state moves: freely, and when a decaying polynomial pushes it.
+
+For a filter `x' = F x + g u` of order n and a decay rate `lambda` this module gives
+
+    transition   E(r) = e^{F r}                                                   (n, n, N)
+    forced     X_k(r) = ∫_0^r e^{F (r-s)} g  e^{-lambda s} (lambda s)^k / k!  ds      (p+1, n, N),  k = 0 .. p
+
+Everything else about a process is algebra on these two. Both are entire functions of every parameter, also where a pole
+of the filter meets `-lambda` or another pole, and that is how they are computed: no difference of poles is ever
+divided by. Points run along the last axis, so that all the small loops vectorise.
+"""
+
+import math
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+from jaxtyping import Float
+
+
+def decaying_powers(decay: Float[Array, ""], degree: int, r: Float[Array, " N"]) -> Float[Array, "p1 N"]:
+    """`e^{-x} x^k / k!` with `x = decay * r`, k = 0 .. degree, for `r >= 0` however far."""
+    x = decay * r
+    far = -2 * math.log(jnp.finfo(x.dtype).tiny)  # e^{-far} is zero; stop there, before x^k overflows
+    x = jnp.where(x < far, x, far)
+    rows = [jnp.exp(-x)]
+    for k in range(1, degree + 1):
+        rows.append(rows[-1] * x / k)
+    return jnp.stack(rows)
+
+
+def filter_responses(
+    matrix: Float[Array, "n n"],
+    push: Float[Array, " n"],
+    decay: Float[Array, ""],
+    degree: int,
+    r: Float[Array, " N"],
+) -> tuple[Float[Array, "n n N"], Float[Array, "p1 n N"]]:
+    """`E(r)` and `X_0 .. X_degree (r)` of the module's head, for `r >= 0`."""
+    order = matrix.shape[0]
+    if order == 0:
+        return jnp.zeros((0, 0, r.size), r.dtype), jnp.zeros((degree + 1, 0, r.size), r.dtype)
+    if order == 1:
+        transition, forced = _first_order(-matrix[0, 0], decay, degree, r)
+        return transition[None, None], (push[0] / decay) * forced[:, None]
+    return _doubling(matrix, push, decay, degree, r)
+
+
+def _first_order(
+    rate: Float[Array, ""], decay: Float[Array, ""], degree: int, r: Float[Array, " N"]
+) -> tuple[Float[Array, " N"], Float[Array, "p1 N"]]:
+    r"""`e^{-rate r}` and `(lambda r)^{k+1} e^{-lambda r} phi_{k+1}(w)`, `w = (lambda - rate) r`, k = 0 .. degree.
+
+    `phi_k(w) = sum_n w^n / (n+k)!` are the phi functions of exponential integrators. Small |w|: series for the highest,
+    then down, `phi_{k-1} = w phi_k + 1/(k-1)!`. Large |w|: up, `phi_{k+1} = (phi_k - 1/k!) / w`, with `e^{-lambda r}`
+    multiplied in from the start so that nothing overflows when `lambda >> rate`.
+    """
+    free = jnp.exp(-rate * r)
+    powers = decaying_powers(decay, degree + 1, r)
+    w = (decay - rate) * r
+    switch = 2.0 + degree / 2  # where the upward recurrence has lost less than a digit or two
+    small = jnp.abs(w) < switch
+
+    w_small = jnp.where(small, w, 0.0)
+    phi = _phi_series(degree + 1, w_small, switch)
+    below = [_factorial(degree + 1) * powers[degree + 1] * phi]
+    for k in range(degree, 0, -1):
+        phi = w_small * phi + 1 / _factorial(k)
+        below.append(_factorial(k) * powers[k] * phi)
+
+    x_over_w = jnp.where(small, 1.0, decay * r) / jnp.where(small, 1.0, w)
+    above, chi = [], free
+    for k in range(degree + 1):
+        chi = (chi - powers[k]) * x_over_w
+        above.append(chi)
+    return free, jnp.stack([jnp.where(small, b, a) for b, a in zip(reversed(below), above, strict=True)])
+
+
+def _phi_series(k: int, w: Float[Array, " N"], radius: float) -> Float[Array, " N"]:
+    """`phi_k(w)` by its Taylor series, to rounding for `|w| < radius`."""
+    terms, size = 1, 1.0
+    while size > jnp.finfo(w.dtype).eps / 8:
+        size *= radius / (terms + k)
+        terms += 1
+    total = jnp.zeros_like(w)
+    for n in reversed(range(terms)):
+        total = total * w + 1 / _factorial(n + k)
+    return total
+
+
+def _doubling(
+    matrix: Float[Array, "n n"],
+    push: Float[Array, " n"],
+    decay: Float[Array, ""],
+    degree: int,
+    r: Float[Array, " N"],
+) -> tuple[Float[Array, "n n N"], Float[Array, "p1 n N"]]:
+    """Any order: Taylor series at `h = r / 2^S`, then S doublings of the step.
+
+    `X_i(2h) = e^{Fh} X_i(h) + sum_{k<=i} e^{-lambda h} (lambda h)^{i-k}/(i-k)! X_k(h)` adds up what the first and the
+    second half of the push do. The transition is kept as `e^{Fh} - I`, which does not lose its digits when h is small.
+    """
+    order, dtype = matrix.shape[0], r.dtype
+    doublings = 40 if dtype == jnp.float64 else 30
+    speed = jnp.max(jnp.sum(jnp.abs(matrix), axis=1)) + decay
+    h = r * 2.0**-doublings
+    change, forced = _taylor_step(matrix, push, decay, degree, h, speed)
+
+    def double(
+        carry: tuple[Float[Array, "n n N"], Float[Array, "p1 n N"], Float[Array, " N"]], _: None
+    ) -> tuple[tuple[Float[Array, "n n N"], Float[Array, "p1 n N"], Float[Array, " N"]], None]:
+        change, forced, h = carry
+        powers = decaying_powers(decay, degree, h)
+        first_half = forced + jnp.sum(change[None] * forced[:, None], axis=2)
+        second_half = [
+            sum((powers[i - k, None] * forced[k] for k in range(i)), powers[0, None] * forced[i])
+            for i in range(degree + 1)
+        ]
+        squared = jnp.sum(change[:, :, None] * change[None], axis=1)
+        return (2 * change + squared, first_half + jnp.stack(second_half), 2 * h), None
+
+    (change, forced, _), _ = jax.lax.scan(double, (change, forced, h), None, length=doublings)
+    return change + jnp.eye(order, dtype=dtype)[:, :, None], forced
+
+
+def _taylor_step(
+    matrix: Float[Array, "n n"],
+    push: Float[Array, " n"],
+    decay: Float[Array, ""],
+    degree: int,
+    h: Float[Array, " N"],
+    speed: Float[Array, ""],
+) -> tuple[Float[Array, "n n N"], Float[Array, "p1 n N"]]:
+    """`e^{Fh} - I` and `X_k(h)` for `speed * h` at most about one."""
+    order, dtype = matrix.shape[0], h.dtype
+    terms = 20 if dtype == jnp.float64 else 12
+    y = jnp.minimum(speed * h, 1.0)  # past the reach of the doublings every stable motion has died out
+    identity = jnp.eye(order, dtype=dtype)
+    steps, pushes = [identity], [push]
+    for _ in range(terms):
+        steps.append(matrix / speed @ steps[-1])
+        pushes.append((matrix + decay * identity) / speed @ pushes[-1])
+    change = y[None, None] * _polynomial([steps[j] / _factorial(j) for j in range(1, terms + 1)], y)
+    powers = decaying_powers(decay, degree + 1, h)
+    forced = [
+        _factorial(k + 1)
+        / decay
+        * powers[k + 1, None]
+        * _polynomial([pushes[j] / _factorial(j + k + 1) for j in range(terms)], y)
+        for k in range(degree + 1)
+    ]
+    return change, jnp.stack(forced)
+
+
+def _factorial(n: int) -> float:
+    return float(math.factorial(n))  # a float: past 20! integers no longer fit
+
+
+def _polynomial(coefficients: list[Float[Array, "*shape"]], y: Float[Array, " N"]) -> Float[Array, "*shape N"]:
+    """`sum_j coefficients[j] y^j` by Horner's rule, for coefficients that are arrays."""
+    y = jnp.expand_dims(y, tuple(range(coefficients[0].ndim)))
+    total = jnp.zeros((*coefficients[0].shape, y.size), y.dtype)
+    for coefficient in reversed(coefficients):
+        total = total * y + coefficient[..., None]
+    return total

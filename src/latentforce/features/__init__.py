@@ -1,0 +1,1 @@
+"""Features, the second axis: ways to summarise a process by finitely many standard normals."""

@@ -1,0 +1,99 @@
+"""Driven Fourier features: the noise that drives the force, expanded in cosines, and the state at the left end."""
+
+import math
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax import Array
+from jaxtyping import Float
+
+from .. import _checks
+from .._checks import Numbers
+from ..dynamics._process import Process
+from ..dynamics._system import LinearSystem
+from ._base import AbstractFeatures, system_and_times
+from ._phases import cosines, position
+from ._regions import Regions
+
+
+class DrivenFourier(AbstractFeatures):
+    r"""Complete, white by construction: 2M+1 cosine modes of the driving noise on `[a, b]` and the state at `a`.
+
+    On `[a, b]`, `f(t) = C e^{A(t-a)} s(a) + ∫_a^t C e^{A(t-s)} B w(s) ds`. The state `s(a)` is kept whole (p+1+order
+    features) and the noise `w` is expanded in the orthonormal cosines of `z_k = pi k/(b-a)`, k = 0 .. 2M, whose
+    coefficients are independent standard normals: nothing to whiten. As M grows the features explain all of the prior
+    on `[a, b]`, right up to the ends, so the interval may be the data's own range.
+    Order: the modes, then the state; `F = 2 M + 1 + p + 1 + order`.
+
+    **Arguments:** `num_frequencies`: M, at least 1. `interval`: `(a, b)` with `a < b`.
+
+    !!! example
+
+        >>> import jax.numpy as jnp, latentforce as lf
+        >>> process = lf.Process(lf.Matern(nu=1.5, lengthscale=1.0), lf.FirstOrder(alpha=1.0, beta=0.1))
+        >>> features = lf.DrivenFourier(20, interval=(0.0, 3.0))
+        >>> t = jnp.linspace(0.0, 3.0, 7)
+        >>> features.whitened(process, t).shape
+        (7, 44)
+        >>> bool(jnp.max(features.residual_variance(process, t)) < 1e-4 * process.variance())
+        True
+    """
+
+    num_frequencies: int = eqx.field(static=True)
+    interval: tuple[Float[Array, ""], Float[Array, ""]]
+
+    def __init__(self, num_frequencies: int, interval: tuple[Numbers, Numbers]):
+        self.num_frequencies = _checks.count("num_frequencies", num_frequencies)
+        self.interval = _checks.interval("interval", interval)
+
+    def num_features(self, process: Process) -> int:
+        system = process.system(process.dtype())
+        return 2 * self.num_frequencies + 1 + system.degree + 1 + system.order
+
+    def covariance(self, process: Process) -> Float[Array, "F F"]:
+        """The identity (F, F): the features are white by construction."""
+        return jnp.eye(self.num_features(process), dtype=process.dtype(*self.interval))
+
+    def cross_covariance(self, process: Process, t: Numbers) -> Float[Array, "N F"]:
+        """`Cov[f(t), v]` (N, F), the same as `whitened`."""
+        return self.whitened(process, t)
+
+    def whitened(self, process: Process, t: Numbers) -> Float[Array, "N F"]:
+        """`Cov[f(t), e]` (N, F): O(N F (p+1+order))."""
+        system, t = system_and_times(process, t, self.interval)
+        return _features(self, system, t)
+
+    def force_whitened(self, process: Process, t: Numbers) -> Float[Array, "N F"]:
+        """`Cov[u(t), e]` (N, F): the same noise and state seen from the force."""
+        system, t = system_and_times(process, t, self.interval)
+        return _features(self, system.observing_force(), t)
+
+
+@jax.jit
+def _features(features: DrivenFourier, system: LinearSystem, t: Float[Array, " N"]) -> Float[Array, "N F"]:
+    r"""Modes and state, in three regions. With the phasor `s_k` (the state's steady motion under the noise `e^{j z_k
+    r}`):
+
+    t < a        0                                                      and  Cov[e, f(t)] of the state at a
+    a <= t <= b  Re[C s_k e^{j z_k (t-a)}] - C e^{A(t-a)} Re[s_k]             and  C e^{A(t-a)} P^{1/2}
+    t > b        C e^{A(t-b)} Re[s_k] (-1)^k - C e^{A(t-a)} Re[s_k]           and  the same
+    """
+    a, b = (end.astype(t.dtype) for end in features.interval)
+    regions = Regions(t, a, b)
+    k = jnp.arange(2 * features.num_frequencies + 1, dtype=t.dtype)
+    z = k * (math.pi / (b - a))
+    norm = jnp.sqrt(jnp.where(k == 0, 1.0, 2.0).astype(t.dtype) / (b - a))
+    amplitude, phase = system.frequency_response(z)
+    phase = phase - (system.degree + 1) * jnp.arctan(z / system.decay)
+    high, low = position(regions.inside, a, b)
+    waves = cosines(norm * system.spectral_amplitude(z) * amplitude, k, phase, (high / 2, low / 2))
+    motion = regions.since_start[None] * system.output_motion(regions.time_since_start)
+    ending = regions.beyond[None] * system.output_motion(regions.time_beyond)
+    state = (norm * system.noise_scale)[None] * system.phasors(z).real
+    parity = jnp.where(k % 2 == 0, 1.0, -1.0).astype(t.dtype)
+    modes = regions.within[:, None] * waves + jnp.concatenate([-motion, ending]).T @ jnp.concatenate(
+        [state, parity[None] * state]
+    )
+    start = motion.T @ system.root + (regions.before[None] * system.earlier_output(regions.distance_before)).T
+    return jnp.concatenate([modes, start], axis=1)

@@ -1,0 +1,187 @@
+"""Variational Fourier (response) features on harmonic sinusoids: the paper's VFF and VFRF."""
+
+import math
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax import Array
+from jaxtyping import Complex, Float
+
+from .. import _checks
+from .._checks import Numbers
+from ..dynamics._process import Process
+from ..dynamics._responses import decaying_powers
+from ..dynamics._system import LinearSystem, force_constants, imaginary
+from ._base import AbstractFeatures, system_and_times
+from ._phases import cosines, position
+from ._regions import Regions
+
+
+class HarmonicFourier(AbstractFeatures):
+    r"""Projections of the force on `1, cos z_m(t-a), sin z_m(t-a)`, `z_m = 2 pi m/(b-a)`, in its RKHS on `[a, b]`.
+
+    With `Identity` these are the variational Fourier features (paper, `eq:fourier-basis`, `tab:hzx-12`, `tab:hzx-32`,
+    `tab:hzx-52`), with a filter the variational Fourier response features (`eq:gkm-feature`, `tab:mkg-12-cos` to
+    `tab:mkg-52-sin`), for every Matérn order, every stable ODE and every t, also outside `[a, b]`.
+    Order: the constant, M cosines, M sines; `F = 2 M + 1`.
+
+    Harmonic sinusoids are periodic and a process is not, so some variance near the ends stays out of reach for every M:
+    keep the data well inside `[a, b]`, or use [`latentforce.DrivenFourier`][].
+
+    **Arguments:** `num_frequencies`: M, at least 1. `interval`: `(a, b)` with `a < b`.
+
+    !!! example
+
+        >>> import jax.numpy as jnp, latentforce as lf
+        >>> process = lf.Process(lf.Matern(nu=1.5, lengthscale=1.0), lf.FirstOrder(alpha=1.0, beta=0.01))
+        >>> features = lf.HarmonicFourier(20, interval=(-1.0, 4.0))
+        >>> features.whitened(process, jnp.linspace(0.0, 3.0, 7)).shape
+        (7, 41)
+    """
+
+    num_frequencies: int = eqx.field(static=True)
+    interval: tuple[Float[Array, ""], Float[Array, ""]]
+
+    def __init__(self, num_frequencies: int, interval: tuple[Numbers, Numbers]):
+        self.num_frequencies = _checks.count("num_frequencies", num_frequencies)
+        self.interval = _checks.interval("interval", interval)
+
+    def num_features(self, process: Process) -> int:
+        return 2 * self.num_frequencies + 1
+
+    def frequencies(self) -> Float[Array, " M_plus_1"]:
+        """`z_0 = 0, z_1, ..., z_M`."""
+        a, b = self.interval
+        return _frequencies(self.num_frequencies, b - a)
+
+    def covariance(self, process: Process) -> Float[Array, "F F"]:
+        """`K_vv = D + X P_u^{-1} X^T` (F, F): diagonal plus rank p+1; dense here, for inspection.
+
+        !!! example
+
+            >>> import latentforce as lf
+            >>> lf.HarmonicFourier(2, interval=(0.0, 1.0)).covariance(lf.Process(lf.Matern(nu=0.5))).shape
+            (5, 5)
+        """
+        dtype = process.dtype(*self.interval)
+        return _covariance(self, process.system(dtype))
+
+    def cross_covariance(self, process: Process, t: Numbers) -> Float[Array, "N F"]:
+        """`Cov[f(t), v]` (N, F) (paper, `eq:cov-fv`)."""
+        system, t = system_and_times(process, t, self.interval)
+        return _cross(self, system, t)
+
+    def whitened(self, process: Process, t: Numbers) -> Float[Array, "N F"]:
+        """`Cov[f(t), e]` (N, F): O(N F (p+1+order)), nothing that grows with N or F is factorised."""
+        system, t = system_and_times(process, t, self.interval)
+        return _whitened(self, system, t)
+
+    def force_whitened(self, process: Process, t: Numbers) -> Float[Array, "N F"]:
+        """`Cov[u(t), e]` (N, F): the same projections seen from the force."""
+        system, t = system_and_times(process, t, self.interval)
+        return _whitened(self, system.observing_force(), t)
+
+
+def _frequencies(num: int, length: Float[Array, ""]) -> Float[Array, " M_plus_1"]:
+    return jnp.arange(num + 1, dtype=length.dtype) * (2 * math.pi / length)
+
+
+def _split(values: Complex[Array, "*lead M_plus_1"]) -> Float[Array, "*lead F"]:
+    """Real parts (constant and cosine features), then imaginary parts (sine features)."""
+    return jnp.concatenate([values.real, values.imag[..., 1:]], axis=-1)
+
+
+def _twofold(values: Float[Array, " M_plus_1"]) -> Float[Array, " F"]:
+    """Numbers by frequency, repeated for cosine and sine."""
+    return jnp.concatenate([values, values[1:]])
+
+
+@jax.jit
+def _cross(features: HarmonicFourier, system: LinearSystem, t: Float[Array, " N"]) -> Float[Array, "N F"]:
+    return _projections(features, system, t, jnp.ones(features.num_frequencies + 1, t.dtype))
+
+
+@jax.jit
+def _whitened(features: HarmonicFourier, system: LinearSystem, t: Float[Array, " N"]) -> Float[Array, "N F"]:
+    """`B (I + V V^T)^{-1/2}`, with `B` the projections over the root of `D`, and `V` (F, p+1) from `K_vv`.
+
+    With `L L^T = I + V^T V` the matrix `T = I - V L^{-T} (I + L)^{-1} V^T` satisfies `T T^T = (I + V V^T)^{-1}`: a
+    root that needs a Cholesky factor of size p+1 and has a gradient everywhere.
+    """
+    scale, V = _structure(features, system, t.dtype)
+    B = _projections(features, system, t, scale)
+    L = jnp.linalg.cholesky(jnp.eye(V.shape[1], dtype=V.dtype) + V.T @ V)
+    inner = jnp.linalg.inv((jnp.eye(V.shape[1], dtype=V.dtype) + L) @ L.T)  # (p+1, p+1): L^{-T} (I + L)^{-1}
+    return B - (B @ V) @ (inner @ V.T)
+
+
+@jax.jit
+def _covariance(features: HarmonicFourier, system: LinearSystem) -> Float[Array, "F F"]:
+    scale, V = _structure(features, system, system.decay.dtype)
+    scale = _twofold(scale)
+    return (jnp.eye(V.shape[0], dtype=V.dtype) + V @ V.T) / (scale[:, None] * scale[None, :])
+
+
+def _structure(
+    features: HarmonicFourier, system: LinearSystem, dtype: jnp.dtype
+) -> tuple[Float[Array, " M_plus_1"], Float[Array, "F p1"]]:
+    """`D^{-1/2}` by frequency, and `V = D^{-1/2} X P_u^{-1/2}`, so that `K_vv = D^{1/2} (I + V V^T) D^{1/2}`."""
+    a, b = (end.astype(dtype) for end in features.interval)
+    z = _frequencies(features.num_frequencies, b - a)
+    twice = jnp.where(z == 0, 1.0, 2.0).astype(dtype)
+    scale = system.spectral_amplitude(z) * jnp.sqrt(twice / (b - a))
+    # sqrt(S(z)) |1 + jz/lambda|^(p+1) = noise_scale: divide the powers of z by their growth before they overflow.
+    p1 = system.degree + 1
+    modulus = jnp.sqrt(1 + (z / system.decay) ** 2)
+    direction = imaginary(z / system.decay / modulus)
+    X = jnp.stack([_split(direction**i) * _twofold(modulus ** (i - p1)) for i in range(p1)], axis=1)
+    X = X * _twofold(system.noise_scale * jnp.sqrt(twice / (b - a)))[:, None]
+    inverse_root = jnp.linalg.inv(jnp.asarray(force_constants(system.degree).derivative_root, dtype))
+    return scale, X @ inverse_root.T / system.scale
+
+
+def _projections(
+    features: HarmonicFourier, system: LinearSystem, t: Float[Array, " N"], scale: Float[Array, " M_plus_1"]
+) -> Float[Array, "N F"]:
+    r"""`Cov[output(t), v]`, each frequency times its `scale`.
+
+    In complex form, `e^{jz r}` with the cosine feature as real and the sine feature as imaginary part:
+
+        t < a        e^{-x} sum_k x^k/k! sum_{i>=k} (1 - jz/lambda)^i h_{i-k},   x = lambda (a - t)
+        a <= t <= b  H(jz) e^{jz(t-a)} - C e^{F(t-a)} T(z),    T = (1 - jz/lambda)^{p+1} (jz - F)^{-1} R^{p+1} g
+        t > b        C e^{F(t-b)} (jz - F)^{-1} g - C e^{F(t-a)} T(z) + the filter's answer to the force beyond b
+
+    One N x F matrix of cosines; all else is a product of narrow matrices.
+    """
+    a, b = (end.astype(t.dtype) for end in features.interval)
+    p, regions = system.degree, Regions(t, a, b)
+    z = _frequencies(features.num_frequencies, b - a)
+    amplitude, phase = system.frequency_response(z)
+    quarter = jnp.full(features.num_frequencies, -math.pi / 2, t.dtype)
+    harmonic = jnp.arange(features.num_frequencies + 1, dtype=t.dtype)
+    waves = cosines(
+        _twofold(scale * amplitude),
+        _twofold(harmonic),
+        jnp.concatenate([phase, phase[1:] + quarter]),
+        position(regions.inside, a, b),
+    )
+    backward = 1 - imaginary(z / system.decay)
+    memory = system.output_memory.astype(backward.dtype)
+    before = jnp.stack([sum(backward**i * memory[i - k] for i in range(k, p + 1)) for k in range(p + 1)])
+    forward = jnp.conj(backward)
+    beyond = jnp.stack([forward**i for i in range(p + 1)])
+    if system.order:
+        steady = system.resolvent(imaginary(z), system.push)
+        transient = (backward ** (p + 1))[None] * system.resolvent(imaginary(z), system.residual_push)
+    else:
+        steady = transient = jnp.zeros((0, z.size), backward.dtype)
+    basis = jnp.concatenate(
+        [
+            regions.before[None] * decaying_powers(system.decay, p, regions.distance_before),
+            regions.since_start[None] * system.output_motion(regions.time_since_start)[p + 1 :],
+            regions.beyond[None] * system.output_motion(regions.time_beyond),
+        ]
+    )
+    weights = jnp.concatenate([before, -transient, beyond, steady])
+    return regions.within[:, None] * waves + basis.T @ (_split(weights) * _twofold(scale)[None])

@@ -1,0 +1,144 @@
+"""Every covariance, cross-covariance and feature against the oracle, on the whole grid, in both precisions."""
+
+import jax.numpy as jnp
+import mpmath as mp
+import numpy as np
+import pytest
+
+import cases
+import latentforce as lf
+import oracles
+from cases import INTERVAL, TIMES
+
+NUM_FREQUENCIES = 400
+HARMONICS = [0, 1, 37, 400]
+MODES = [0, 1, 2, 75, 800]
+
+
+@pytest.fixture(params=cases.GRID, ids=lambda case: f"{case[0]}-{case[1]}")
+def pair(request, dtype):
+    process = cases.process(*request.param)
+    return process, cases.oracle(process)
+
+
+def test_covariances(pair, dtype):
+    process, system = pair
+    t, origin = jnp.asarray(TIMES), jnp.asarray([1.625])
+    f, u = cases.deviations(system)
+    second = [(process.covariance, system.C, system.C), (process.force_covariance, system.U, system.U)]
+    for method, row, column in [*second, (process.cross_covariance, system.C, system.U)]:
+        scale = (f if row is system.C else u) * (f if column is system.C else u)
+        want = oracles.to_float([[system.covariance(s, 1.625, (row, column)) / scale for s in TIMES]])[0]
+        cases.assert_close(method(t, origin)[:, 0] / float(scale), want, dtype)
+        flipped = oracles.to_float([[system.covariance(1.625, s, (row, column)) / scale for s in TIMES]])[0]
+        cases.assert_close(method(origin, t)[0] / float(scale), flipped, dtype)
+    cases.assert_close(process.variance() / float(f**2), 1.0, dtype)
+
+
+def test_harmonic_features(pair, dtype):
+    process, system = pair
+    a, b = INTERVAL
+    features = lf.HarmonicFourier(NUM_FREQUENCIES, INTERVAL)
+    got = features.cross_covariance(process, jnp.asarray(TIMES))
+    frequencies = [2 * mp.pi * m / (b - a) for m in HARMONICS]
+    want = [[system.response(t, z, a, b) for z in frequencies] for t in TIMES]
+    scale = np.array([max(float(abs(row[i])) for row in want) for i in range(len(HARMONICS))])
+    cosines = oracles.to_float([[v.real for v in row] for row in want])
+    sines = oracles.to_float([[v.imag for v in row[1:]] for row in want])
+    cases.assert_close(got[:, jnp.asarray(HARMONICS)], cosines, dtype, scale)
+    cases.assert_close(got[:, NUM_FREQUENCIES + jnp.asarray(HARMONICS[1:])], sines, dtype, scale[1:])
+
+
+def test_driven_features(pair, dtype):
+    process, system = pair
+    features = lf.DrivenFourier(NUM_FREQUENCIES, INTERVAL)
+    t = jnp.asarray(TIMES)
+    outputs = [
+        (features.whitened(process, t), system.C, cases.deviations(system)[0]),
+        (features.force_whitened(process, t), system.U, cases.deviations(system)[1]),
+    ]
+    states = []
+    for got, row, scale in outputs:
+        want = oracles.to_float([[v / scale for v in system.driven_modes(s, MODES, *INTERVAL, row)] for s in TIMES])
+        cases.assert_close(got[:, jnp.asarray(MODES)] / float(scale), want, dtype)
+        states.append(
+            (
+                np.asarray(got[:, 2 * NUM_FREQUENCIES + 1 :], np.float64) / float(scale),
+                mp.matrix([[v / scale for v in system.driven_state(s, INTERVAL[0], row)] for s in TIMES]),
+            )
+        )
+    # The whitened state is unique up to a rotation: compare what it says of f and u at all pairs of times.
+    for got_row, want_row in states:
+        for got_column, want_column in states:
+            want = oracles.to_float((want_row * want_column.T).tolist())
+            cases.assert_close((got_row @ got_column.T).astype(dtype), want, dtype)
+
+
+@pytest.mark.parametrize("nu", cases.ORDERS)
+@pytest.mark.parametrize("name", ["identity", "first-order 10", "first-order 1+0", "under-damped", "repeated pole"])
+@pytest.mark.parametrize("size", [3, 400])
+def test_harmonic_whitening(nu, name, size, dtype):
+    """`A A^T = K_fv K_vv^{-1} K_vf`, with `K_vv^{-1}` by the Woodbury identity in high precision."""
+    process = cases.process(nu, name)
+    system, features = cases.oracle(process), lf.HarmonicFourier(size, INTERVAL)
+    times = TIMES[1:-1:2]
+    a, b = INTERVAL
+    D, X, inner = _woodbury(system, size, b - a)
+    f, u = cases.deviations(system)
+    force = cases.oracle(lf.Process(process.force, lf.Identity()))
+    rows = {}
+    for key, source, scale in (("f", system, f), ("u", force, u)):
+        waves = [[source.response(t, 2 * mp.pi * m / (b - a), a, b) / scale for m in range(size + 1)] for t in times]
+        rows[key] = [[w.real for w in row] + [w.imag for w in row[1:]] for row in waves]
+    got = {
+        "f": np.asarray(features.whitened(process, jnp.asarray(times))) / float(f),
+        "u": np.asarray(features.force_whitened(process, jnp.asarray(times))) / float(u),
+    }
+    for left in rows:
+        for right in rows:
+            want = [
+                [
+                    mp.fsum(p * q / d for p, q, d in zip(one, two, D, strict=True))
+                    - (mp.matrix([_over(one, X, D)]) * inner * mp.matrix([_over(two, X, D)]).T)[0]
+                    for two in rows[right]
+                ]
+                for one in rows[left]
+            ]
+            cases.assert_close(got[left] @ got[right].T, oracles.to_float(want), dtype)
+
+
+def _over(row, X, D):
+    return [mp.fsum(r * x / d for r, x, d in zip(row, column, D, strict=True)) for column in X]
+
+
+def _woodbury(system, M, R):
+    z = [2 * mp.pi * m / mp.mpf(R) for m in range(M + 1)]
+    energy = [abs((system.decay + 1j * w) ** (system.p + 1)) ** 2 * mp.mpf(R) / system.q for w in z]
+    D = [energy[0], *[e / 2 for e in energy[1:]], *[e / 2 for e in energy[1:]]]
+    powers = [[(1j * w) ** i for w in z] for i in range(system.p + 1)]
+    X = [[w.real for w in row] + [w.imag for w in row[1:]] for row in powers]
+    P = system.P[: system.p + 1, : system.p + 1]
+    gram = mp.matrix([_over(column, X, D) for column in X])
+    return D, X, mp.inverse(P + gram)
+
+
+@pytest.mark.parametrize("nu", cases.ORDERS)
+def test_harmonic_covariance(nu, dtype):
+    process = cases.process(nu, "first-order 10")
+    got = lf.HarmonicFourier(6, INTERVAL).covariance(process)
+    want = oracles.to_float(cases.oracle(process).harmonic_prior(6, *INTERVAL).tolist())
+    scale = np.sqrt(np.outer(np.diag(want), np.diag(want)))
+    cases.assert_close(got, want, dtype, scale)
+
+
+@pytest.mark.parametrize("name", cases.FILTERS)
+@pytest.mark.parametrize("nu", cases.ORDERS)
+def test_state_space(nu, name, dtype):
+    process = cases.process(nu, name)
+    system, got = cases.oracle(process), process.state_space()
+    P = oracles.to_float(system.P.tolist())
+    cases.assert_close(got.P, P, dtype, np.sqrt(np.outer(np.diag(P), np.diag(P))))
+    for mine, theirs in ((got.A, system.A), (got.B[:, None], system.B), (got.C[None], system.C)):
+        want = oracles.to_float(theirs.tolist())
+        cases.assert_close(mine, want, dtype, np.maximum(np.abs(want), 1e-30))
+    cases.assert_close(got.q / float(system.q), 1.0, dtype)
