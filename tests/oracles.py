@@ -66,15 +66,32 @@ class System:
         return P
 
     @functools.cached_property
-    def _exponentials(self):
-        return {}
+    def root(self):
+        return mp.cholesky(self.P)
 
+    @functools.cache  # noqa: B019  (systems are short-lived)
     def motion(self, r):
         """`e^{A r}`."""
-        key = mp.mpf(r)
-        if key not in self._exponentials:
-            self._exponentials[key] = expm(self.A * key)
-        return self._exponentials[key]
+        return expm(self.A * r)
+
+    @functools.cache  # noqa: B019
+    def steady(self, z):
+        """`(jz - A)^{-1} B`, the state's steady motion under the noise `e^{jzt}`."""
+        return mp.lu_solve(1j * z * mp.eye(self.A.rows) - self.A, self.B)
+
+    @functools.cache  # noqa: B019
+    def filter_steady(self, z):
+        """`(jz - F)^{-1} g`, the filter's steady motion under the force `e^{jzt}`."""
+        return mp.lu_solve(1j * z * mp.eye(self.n) - self.F, self.g)
+
+    @functools.cached_property
+    def moments(self):
+        """`∫ x^k/k! e^{(F - lambda) x} g dx = (lambda - F)^{-(k+1)} g`, k = 0 .. p."""
+        resolvent = mp.inverse(self.decay * mp.eye(self.n) - self.F)
+        moments = [resolvent * self.g]
+        for _ in range(self.p):
+            moments.append(resolvent * moments[-1])
+        return moments
 
     # --- second moments
 
@@ -111,20 +128,17 @@ class System:
         """State at a - r. (1/i!) (r + x)^i e^{-lambda(r + x)} split by the binomial theorem; ∫ x^k/k! e^{(F -
         lambda)x} g dx.
         """
-        identity = mp.eye(self.n)
-        moments = [mp.lu_solve(self.decay * identity - self.F, self.g)]
-        for _ in range(self.p):
-            moments.append(mp.lu_solve(self.decay * identity - self.F, moments[-1]))
         state = mp.zeros(self.n, 1)
         for i in range(self.p + 1):
             for k in range(i + 1):
-                state += (self.decay - 1j * z) ** i * r ** (i - k) / mp.factorial(i - k) * moments[k]
+                state += (self.decay - 1j * z) ** i * r ** (i - k) / mp.factorial(i - k) * self.moments[k]
         return mp.exp(-self.decay * r) * state
 
     def _inside(self, r, z):
         start = self._left(mp.mpf(0), z)
         E = self._filter_motion(r)
-        return E * start + mp.lu_solve(1j * z * mp.eye(self.n) - self.F, (mp.expj(z * r) * mp.eye(self.n) - E) * self.g)
+        steady = self.filter_steady(z)
+        return E * start + mp.expj(z * r) * steady - E * steady
 
     def _filter_motion(self, r):
         return self.motion(r)[self.p + 1 :, self.p + 1 :]
@@ -162,7 +176,7 @@ class System:
         """`Cov[y(t), e_k]`, k in K: the system's answer, from rest at a, to the noise sqrt(2 q/R) cos(z_k (s - a))."""
         row = self.C if row is None else row
         t, a, b = mp.mpf(t), mp.mpf(a), mp.mpf(b)
-        R, d = b - a, self.A.rows
+        R = b - a
         if t < a:
             return [mp.mpf(0) for _ in K]
         r = min(t, b) - a
@@ -171,7 +185,7 @@ class System:
         values = []
         for k in K:
             z = mp.pi * k / R
-            states = mp.lu_solve(1j * z * mp.eye(d) - self.A, (mp.expj(z * r) * mp.eye(d) - E) * self.B)
+            states = mp.expj(z * r) * self.steady(z) - E * self.steady(z)
             values.append(mp.sqrt((1 if k == 0 else 2) * self.q / R) * (after * states)[0].real)
         return values
 
@@ -179,10 +193,9 @@ class System:
         """`Cov[y(t), e]` for `s(a) = L e`, L the Cholesky factor of P."""
         row = self.C if row is None else row
         r = mp.mpf(t) - mp.mpf(a)
-        L = mp.cholesky(self.P)
         if r >= 0:
-            return list(row * self.motion(r) * L)
-        return list(mp.lu_solve(L, self.motion(-r) * self.P * row.T))
+            return list(row * self.motion(r) * self.root)
+        return list(mp.lu_solve(self.root, self.motion(-r) * self.P * row.T))
 
 
 def expm(X):

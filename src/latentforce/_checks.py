@@ -17,63 +17,43 @@ Numbers = ArrayLike | Sequence[Any]  # what a user may hand over where an array 
 
 
 def concrete(value: Any) -> np.ndarray | None:
-    """The numbers inside `value`, or None where it is traced."""
+    """The numbers inside `value` as it was handed over, or None where any of them is traced."""
+    if isinstance(value, list | tuple):
+        parts = [concrete(part) for part in value]
+        return None if any(part is None for part in parts) else np.asarray(value)
     return None if isinstance(value, Tracer) else np.asarray(value)
 
 
 def _array(name: str, value: Numbers) -> Array:
     """A floating-point array. Python numbers stay weakly typed: they follow the dtype of the data."""
-    if isinstance(value, bool | str):
-        raise ValueError(f"`{name}` must be a number, got {value!r}.")
+    numbers = concrete(value)
+    kind = jnp.asarray(value).dtype.kind if numbers is None else numbers.dtype.kind
+    if kind not in "iuf":
+        raise ValueError(f"`{name}` must be real numbers, got {value!r}.")
     if isinstance(value, int | float):
         return jnp.asarray(float(value))
-    try:
-        array = jnp.asarray(value)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"`{name}` must be numeric, got {value!r}.") from error
-    if jnp.issubdtype(array.dtype, jnp.complexfloating) or array.dtype == bool:
-        raise ValueError(f"`{name}` must be real numbers, got dtype {array.dtype}.")
-    if not jnp.issubdtype(array.dtype, jnp.floating):
-        array = array.astype(jnp.result_type(float))
-    return array
+    array = jnp.asarray(value)
+    return array if kind == "f" else array.astype(jnp.result_type(float))
 
 
 def positive(name: str, value: Numbers, *, ranks: tuple[int, ...] = (0,)) -> Array:
     """`value` as an array of positive, finite numbers whose rank is among `ranks`."""
     array = _array(name, value)
     _rank(name, array, ranks)
-    numbers = concrete(array)
+    numbers = concrete(value)
     if numbers is not None and not (np.all(np.isfinite(numbers)) and np.all(numbers > 0)):
         raise ValueError(f"`{name}` must be positive and finite, got {_show(value)}.")
     return array
 
 
-def coefficients(name: str, value: Numbers) -> Array:
-    """`value` as a non-empty vector of finite numbers."""
-    if isinstance(value, list | tuple):
-        entries = [_array(f"{name}[{i}]", entry) for i, entry in enumerate(value)]
-        for i, entry in enumerate(entries):
-            _rank(f"{name}[{i}]", entry, (0,))
-        value = jnp.stack(entries) if entries else jnp.zeros(0)
-    array = _array(name, value)
-    _rank(name, array, (1,))
-    if array.shape[0] == 0:
-        raise ValueError(f"`{name}` must have at least one entry, got none.")
-    return finite(name, array)
-
-
 def points(name: str, value: Numbers, *, ranks: tuple[int, ...] = (1,)) -> Array:
-    """`value` as finite times, or finite inputs, of one of the given ranks."""
+    """`value` as finite times, inputs or coefficients, of one of the given ranks."""
     array = _array(name, value)
     _rank(name, array, ranks)
-    return finite(name, array)
-
-
-def finite(name: str, array: Array) -> Array:
-    numbers = concrete(array)
+    numbers = concrete(value)
     if numbers is not None and not np.all(np.isfinite(numbers)):
-        where = np.argwhere(~np.isfinite(numbers))[0]
-        raise ValueError(f"`{name}` must be finite, got {numbers[tuple(where)]} at index {tuple(where.tolist())}.")
+        where = tuple(np.argwhere(~np.isfinite(numbers))[0].tolist())
+        raise ValueError(f"`{name}` must be finite, got {numbers[where]} at index {where}.")
     return array
 
 
@@ -84,7 +64,7 @@ def interval(name: str, value: Any) -> tuple[Array, Array]:
     except (TypeError, ValueError) as error:
         raise ValueError(f"`{name}` must be a pair (a, b) with a < b, got {value!r}.") from error
     a, b = points(f"{name}[0]", left, ranks=(0,)), points(f"{name}[1]", right, ranks=(0,))
-    low, high = concrete(a), concrete(b)
+    low, high = concrete(left), concrete(right)
     if low is not None and high is not None and not low < high:
         raise ValueError(f"`{name}` must be a pair (a, b) with a < b, got ({low}, {high}).")
     return a, b

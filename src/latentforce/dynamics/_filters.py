@@ -168,8 +168,10 @@ class LinearODE(AbstractFilter):
     _coefficients: Float[Array, " order_plus_1"]
 
     def __init__(self, coefficients: Numbers):
-        self._coefficients = _checks.coefficients("coefficients", coefficients)
-        numbers = _checks.concrete(self._coefficients)
+        self._coefficients = _checks.points("coefficients", coefficients)
+        if self.order < 0:
+            raise ValueError("`coefficients` must have at least one entry, got none.")
+        numbers = _checks.concrete(coefficients)
         if numbers is not None and not _is_stable(numbers):
             raise ValueError(
                 "`coefficients` must describe a stable ODE (every pole left of the imaginary axis), "

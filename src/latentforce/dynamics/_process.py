@@ -16,7 +16,7 @@ from .._linalg import stable_cholesky
 from ._filters import AbstractFilter, Identity
 from ._forces import AbstractForce, Matern, stationary_kernel
 from ._sampling import sample_markov
-from ._system import LinearSystem, force_constants
+from ._system import LinearSystem, force_constants, linear_system
 
 
 class StateSpace(NamedTuple):
@@ -146,7 +146,7 @@ class Process(eqx.Module):
                 "`force` must be Matern with a scalar lengthscale to have a state space, "
                 f"got {type(self.force).__name__} with lengthscale of shape {self.force.lengthscale.shape}."
             )
-        return LinearSystem.build(self.force, self.filter, dtype)
+        return linear_system(self.force, self.filter, dtype)
 
     def state_space(self) -> StateSpace:
         """`A (d, d), B (d,), C (d,), P (d, d), q ()` with `s' = A s + B w`, `f = C s` (Matérn forces only).

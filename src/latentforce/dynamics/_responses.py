@@ -11,11 +11,24 @@ divided by. Points run along the last axis, so that all the small loops vectoris
 """
 
 import math
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
+
+
+class Motion(NamedTuple):
+    """Force and filter after a time r, for each of N times."""
+
+    powers: Float[Array, "p1 N"]  # e^{-x} x^k/k!, x = lambda r: the force by itself
+    free: Float[Array, "n n N"]  # E(r): the filter by itself
+    forced: Float[Array, "p1 n N"]  # X_k(r): what the force does to the filter
+
+    def split(self, size: int) -> "tuple[Motion, Motion]":
+        """The first `size` times, and the others."""
+        return Motion(*(x[..., :size] for x in self)), Motion(*(x[..., size:] for x in self))
 
 
 def decaying_powers(decay: Float[Array, ""], degree: int, r: Float[Array, " N"]) -> Float[Array, "p1 N"]:
@@ -29,21 +42,21 @@ def decaying_powers(decay: Float[Array, ""], degree: int, r: Float[Array, " N"])
     return jnp.stack(rows)
 
 
-def filter_responses(
+def motion(
     matrix: Float[Array, "n n"],
     push: Float[Array, " n"],
     decay: Float[Array, ""],
     degree: int,
     r: Float[Array, " N"],
-) -> tuple[Float[Array, "n n N"], Float[Array, "p1 n N"]]:
-    """`E(r)` and `X_0 .. X_degree (r)` of the module's head, for `r >= 0`."""
-    order = matrix.shape[0]
+) -> Motion:
+    """How force and filter move over times `r >= 0`, for k = 0 .. degree."""
+    order, powers = matrix.shape[0], decaying_powers(decay, degree, r)
     if order == 0:
-        return jnp.zeros((0, 0, r.size), r.dtype), jnp.zeros((degree + 1, 0, r.size), r.dtype)
+        return Motion(powers, jnp.zeros((0, 0, r.size), r.dtype), jnp.zeros((degree + 1, 0, r.size), r.dtype))
     if order == 1:
-        transition, forced = _first_order(-matrix[0, 0], decay, degree, r)
-        return transition[None, None], (push[0] / decay) * forced[:, None]
-    return _doubling(matrix, push, decay, degree, r)
+        free, forced = _first_order(-matrix[0, 0], decay, degree, r)
+        return Motion(powers, free[None, None], (push[0] / decay) * forced[:, None])
+    return Motion(powers, *_doubling(matrix, push, decay, degree, r))
 
 
 def _first_order(
@@ -131,35 +144,31 @@ def _taylor_step(
     h: Float[Array, " N"],
     speed: Float[Array, ""],
 ) -> tuple[Float[Array, "n n N"], Float[Array, "p1 n N"]]:
-    """`e^{Fh} - I` and `X_k(h)` for `speed * h` at most about one."""
+    """`e^{Fh} - I` and `X_k(h)` by their Taylor series, for `speed * h` at most about one."""
     order, dtype = matrix.shape[0], h.dtype
     terms = 20 if dtype == jnp.float64 else 12
     y = jnp.minimum(speed * h, 1.0)  # past the reach of the doublings every stable motion has died out
     identity = jnp.eye(order, dtype=dtype)
-    steps, pushes = [identity], [push]
-    for _ in range(terms):
-        steps.append(matrix / speed @ steps[-1])
-        pushes.append((matrix + decay * identity) / speed @ pushes[-1])
-    change = y[None, None] * _polynomial([steps[j] / _factorial(j) for j in range(1, terms + 1)], y)
-    powers = decaying_powers(decay, degree + 1, h)
-    forced = [
-        _factorial(k + 1)
-        / decay
-        * powers[k + 1, None]
-        * _polynomial([pushes[j] / _factorial(j + k + 1) for j in range(terms)], y)
-        for k in range(degree + 1)
-    ]
-    return change, jnp.stack(forced)
+    _, y_powers = jax.lax.scan(lambda power, _: (power * y, power), jnp.ones_like(y), None, length=terms)
+
+    steps = _matrix_powers(matrix / speed, terms + 1)[1:]  # F, F^2, ... in units of speed
+    weights = jnp.asarray([1 / _factorial(j + 1) for j in range(terms)], dtype)
+    change = y[None, None] * jnp.tensordot(steps * weights[:, None, None], y_powers, axes=(0, 0))
+
+    pushes = _matrix_powers((matrix + decay * identity) / speed, terms) @ push
+    weights = jnp.asarray(
+        [[_factorial(k + 1) / _factorial(j + k + 1) for k in range(degree + 1)] for j in range(terms)], dtype
+    )
+    series = jnp.tensordot(weights[:, :, None] * pushes[:, None, :], y_powers, axes=(0, 0))
+    powers = decaying_powers(decay, degree + 1, h)[1:]
+    return change, powers[:, None] * series / decay
+
+
+def _matrix_powers(matrix: Float[Array, "n n"], count: int) -> Float[Array, "count n n"]:
+    """`I, M, M^2, ...`."""
+    identity = jnp.eye(matrix.shape[0], dtype=matrix.dtype)
+    return jax.lax.scan(lambda power, _: (matrix @ power, power), identity, None, length=count)[1]
 
 
 def _factorial(n: int) -> float:
     return float(math.factorial(n))  # a float: past 20! integers no longer fit
-
-
-def _polynomial(coefficients: list[Float[Array, "*shape"]], y: Float[Array, " N"]) -> Float[Array, "*shape N"]:
-    """`sum_j coefficients[j] y^j` by Horner's rule, for coefficients that are arrays."""
-    y = jnp.expand_dims(y, tuple(range(coefficients[0].ndim)))
-    total = jnp.zeros((*coefficients[0].shape, y.size), y.dtype)
-    for coefficient in reversed(coefficients):
-        total = total * y + coefficient[..., None]
-    return total

@@ -19,7 +19,7 @@ def sample_markov(
     """Walk the times in order: `s(t + r) = e^{Ar} s(t) + noise`."""
     order = jnp.argsort(t)
     gaps = jnp.diff(t[order], prepend=t[order][:1])
-    root, steps = system.root, jnp.moveaxis(system.state_motion(gaps), -1, 0)
+    root, steps = system.root, jnp.moveaxis(system.state_after(system.motion(gaps)), -1, 0)
     noise_roots = _noise_roots(system, gaps, steps)
     first, rest = jax.random.split(key)
     noise = jax.random.normal(rest, (t.size, num_samples, noise_roots.shape[2]), t.dtype)
@@ -44,7 +44,8 @@ def _noise_roots(system: LinearSystem, gaps: Float[Array, " N"], steps: Float[Ar
     already.
     """
     nodes, weights = (jnp.asarray(x, gaps.dtype) / 2 for x in np.polynomial.legendre.leggauss(10))
-    impulses = system.state_motion((gaps[:, None] * (nodes + 0.5)[None, :]).ravel())[:, system.degree]
+    within = system.motion((gaps[:, None] * (nodes + 0.5)[None, :]).ravel())
+    impulses = system.state_after(within)[:, system.degree]
     impulses = jnp.moveaxis(impulses.reshape(-1, gaps.size, nodes.size), 0, 1)
     short = impulses * system.noise_scale * system.decay * jnp.sqrt(gaps[:, None, None] * weights[None, None, :])
     moved, P = steps @ system.root, system.root @ system.root.T

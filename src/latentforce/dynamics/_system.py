@@ -13,6 +13,7 @@ All quantities are free of dimensions (powers of lambda are divided out), so tha
 import functools
 import math
 from fractions import Fraction
+from functools import partial
 from typing import NamedTuple
 
 import equinox as eqx
@@ -24,62 +25,40 @@ from jaxtyping import Complex, Float
 
 from ._filters import AbstractFilter
 from ._forces import Matern
-from ._responses import decaying_powers, filter_responses
+from ._responses import Motion, motion
 
 
 class LinearSystem(eqx.Module):
     """Force `(1 + D/lambda)^(p+1) u = white noise`, filter `x' = F x + g u`, and an output to look at.
 
-    The output is `f` or, after [`observing_force`][], `u`; with a filter of order zero `f` is `u` times a gain.
+    The output is `f` or, after `observing_force`, `u`; with a filter of order zero `f` is `u` times a gain.
+    The small matrices are computed once, by [`linear_system`][], and kept.
     """
 
     degree: int = eqx.field(static=True)  # p
     order: int = eqx.field(static=True)  # n
     decay: Float[Array, ""]  # lambda
     scale: Float[Array, ""]  # sigma, the force's standard deviation
+    noise_scale: Float[Array, ""]  # sigma sqrt(C_p / lambda): root of the force's spectral density at zero
     polynomial: Float[Array, " n_plus_1"]  # of the filter, in units of its rate and of a0: starts and ends with one
-    rate: Float[Array, ""]
+    rate: Float[Array, ""]  # (a0/an)^(1/n)
     static_gain: Float[Array, ""]  # 1/a0
     direct: Float[Array, ""] | None  # the output is direct * u; None: it is the filter's first state
-
-    @classmethod
-    def build(cls, force: Matern, filter: AbstractFilter, dtype: jnp.dtype) -> "LinearSystem":
-        """The system of a scalar-input force and a filter, all numbers in `dtype`."""
-        n, a = filter.order, filter.coefficients.astype(dtype)
-        rate = (a[0] / a[n]) ** (1 / n) if n else jnp.ones((), dtype)
-        return cls(
-            degree=force.degree,
-            order=n,
-            decay=force.decay.astype(dtype),
-            scale=jnp.sqrt(force.variance.astype(dtype)),
-            polynomial=jnp.stack([a[k] / a[0] * rate**k for k in range(n + 1)]),
-            rate=rate,
-            static_gain=1 / a[0],
-            direct=1 / a[0] if n == 0 else None,
-        )
+    matrix: Float[Array, "n n"]  # F, a companion matrix in units of the rate
+    push: Float[Array, " n"]  # g: the force accelerates the highest derivative
+    memory: Float[Array, "p1 n"]  # M_k = ∫ e^{F s} g e^{-x} x^k/k! ds, x = lambda s: what is left of a push in the past
+    gramian_root: Float[Array, "n n"]  # G with G G^T = V, F V + V F^T + g g^T = 0: the filter pushed by white noise
+    residual_root: Float[Array, "n n"]  # R^{p+1} G, R = lambda (lambda - F)^{-1}
+    root: Float[Array, "d d"]  # T with state = T e, e ~ N(0, I), in the stationary state; d = p+1+n
 
     def observing_force(self) -> "LinearSystem":
         """The same system with the force as its output."""
         return eqx.tree_at(lambda s: s.direct, self, jnp.ones_like(self.decay), is_leaf=lambda x: x is None)
 
-    # --- constants of the filter -------------------------------------------------------------------------------------
-
-    @property
-    def matrix(self) -> Float[Array, "n n"]:
-        """`F`, a companion matrix in units of the filter's rate."""
-        n = self.order
-        companion = jnp.eye(n, k=1, dtype=self.decay.dtype)
-        return self.rate * (companion.at[n - 1].set(-self.polynomial[:n]) if n else companion)
-
     @property
     def speed(self) -> Float[Array, ""]:
         """No part of the state moves faster than this rate."""
         return self.decay + self.rate * (1 + jnp.sum(jnp.abs(self.polynomial[: self.order])))
-
-    @property
-    def push(self) -> Float[Array, " n"]:
-        """`g`: the force accelerates the highest derivative."""
-        return jnp.zeros(self.order, self.decay.dtype).at[self.order - 1 :].set(self.rate * self.static_gain)
 
     def resolvent(
         self, s: Float[Array, "*shape"] | Complex[Array, "*shape"], v: Float[Array, " n"]
@@ -110,22 +89,6 @@ class LinearSystem(eqx.Module):
         return self.static_gain / jnp.abs(characteristic), -jnp.angle(characteristic)
 
     @property
-    def discounted(self) -> Float[Array, "n n"]:
-        """`R = lambda (lambda - F)^{-1}`: what the filter keeps of a past that fades as `e^{-lambda s}`."""
-        columns = [self.resolvent(self.decay, e) for e in jnp.eye(self.order, dtype=self.decay.dtype)]
-        return self.decay * jnp.stack(columns, axis=1) if columns else jnp.zeros((0, 0), self.decay.dtype)
-
-    @property
-    def memory(self) -> Float[Array, "p1 n"]:
-        """`M_k = ∫ e^{F s} g e^{-x} x^k/k! ds`, `x = lambda s`: the filter's state after a past push of that shape."""
-        rows, discounted = [], self.discounted
-        row = self.push / self.decay
-        for _ in range(self.degree + 1):
-            row = discounted @ row
-            rows.append(row)
-        return jnp.stack(rows)
-
-    @property
     def output_memory(self) -> Float[Array, " p1"]:
         """The output's part of `memory`."""
         if self.direct is None:
@@ -137,54 +100,14 @@ class LinearSystem(eqx.Module):
         """`R^{p+1} g`: how the filter takes up the noise that the force's present state does not explain."""
         return self.decay * self.memory[self.degree]
 
-    @property
-    def noise_scale(self) -> Float[Array, ""]:
-        """Square root of the spectral density of the force at zero, `sigma sqrt(C_p / lambda)`."""
-        p = self.degree
-        return self.scale * jnp.sqrt(2 ** (2 * p + 1) * math.factorial(p) ** 2 / math.factorial(2 * p) / self.decay)
-
     def spectral_amplitude(self, z: Float[Array, " K"]) -> Float[Array, " K"]:
         """Square root of the force's spectral density, `sqrt(S(z))`."""
         return self.noise_scale * (1 + (z / self.decay) ** 2) ** (-(self.degree + 1) / 2)
 
-    # --- the stationary state ----------------------------------------------------------------------------------------
-
-    @property
-    def residual_root(self) -> Float[Array, "n n"]:
-        """`R^{p+1} G`: the filter's state given the force's is `N(., noise_scale^2 R^{p+1} G G^T R^{p+1}^T)`.
-
-        What the force's present state leaves open is the filter's answer to white noise pushing it through `R^{p+1}
-        g`. Written so, there is no cancellation when the two states are nearly the same, as for a very fast filter.
-        """
-        return _power(self.discounted, self.degree + 1) @ self.gramian_root
-
-    @property
-    def gramian_root(self) -> Float[Array, "n n"]:
-        """`G` with `G G^T = V`, where `F V + V F^T + g g^T = 0`: the filter alone, pushed by white noise."""
-        n, strength = self.order, jnp.abs(self.push[-1]) / jnp.sqrt(self.rate)
-        if n == 1:
-            return (strength / math.sqrt(2))[None, None]
-        tilde, eye = self.matrix / self.rate, jnp.eye(n, dtype=self.decay.dtype)
-        impulse = jnp.zeros(n * n, self.decay.dtype).at[-1].set(-1.0)
-        V = jnp.linalg.solve(jnp.kron(tilde, eye) + jnp.kron(eye, tilde), impulse).reshape(n, n)
-        return strength * jnp.linalg.cholesky((V + V.T) / 2)
-
-    @property
-    def root(self) -> Float[Array, "d d"]:
-        """A root `T` of the stationary covariance: `state = T e`, `e ~ N(0, I)`; d = p+1+n."""
-        p1, n, constants = self.degree + 1, self.order, force_constants(self.degree)
-        force = self.scale * jnp.asarray(constants.forward_root, self.decay.dtype)
-        if n == 0:
-            return force
-        explained = self.scale * self.memory.T @ jnp.asarray(constants.backward_root, self.decay.dtype)
-        residual = self.noise_scale * self.residual_root
-        return jnp.block([[force, jnp.zeros((p1, n), self.decay.dtype)], [explained, residual]])
-
     @property
     def output_root(self) -> Float[Array, " d"]:
         """The output's row of `root`: `output = output_root . e`, so its squared length is the output's variance."""
-        root = self.root
-        return root[self.degree + 1] if self.direct is None else self.direct * root[0]
+        return self.root[self.degree + 1] if self.direct is None else self.direct * self.root[0]
 
     def phasors(self, z: Float[Array, " K"]) -> Complex[Array, "d K"]:
         """The state's steady motion `e^{j z t}` under the noise `e^{j z t}` of unit strength (times `noise_scale`)."""
@@ -194,52 +117,110 @@ class LinearSystem(eqx.Module):
 
     # --- motion ------------------------------------------------------------------------------------------------------
 
-    def output_motion(self, r: Float[Array, " N"]) -> Float[Array, "d N"]:
-        """The output a time `r >= 0` after each unit state, `C e^{A r}`."""
-        if self.direct is not None:
-            force = self.direct * decaying_powers(self.decay, self.degree, r)
-            return jnp.concatenate([force, jnp.zeros((self.order, r.size), r.dtype)])
-        free, forced = filter_responses(self.matrix, self.push, self.decay, self.degree, r)
-        return jnp.concatenate([forced[:, 0], free[0]])
+    def motion(self, r: Float[Array, " N"]) -> Motion:
+        """Everything that moves, a time `r >= 0` later: what the methods below are made from."""
+        return motion(self.matrix, self.push, self.decay, self.degree, r)
 
-    def state_motion(self, r: Float[Array, " N"]) -> Float[Array, "d d N"]:
-        """The whole transition matrix `e^{A r}`, `r >= 0`."""
-        p1 = self.degree + 1
-        powers = decaying_powers(self.decay, self.degree, r)
-        free, forced = filter_responses(self.matrix, self.push, self.decay, self.degree, r)
-        rows = [
-            jnp.concatenate(
-                [jnp.zeros((i, r.size), r.dtype), powers[: p1 - i], jnp.zeros((self.order, r.size), r.dtype)]
-            )
-            for i in range(p1)
-        ]
-        lower = jnp.concatenate([jnp.swapaxes(forced, 0, 1), free], axis=1)
-        return jnp.concatenate([jnp.stack(rows), lower])
+    def output_after(self, moved: Motion) -> Float[Array, "d N"]:
+        """The output that each unit state leads to, `C e^{A r}`."""
+        if self.direct is None:
+            return jnp.concatenate([moved.forced[:, 0], moved.free[0]])
+        force = self.direct * moved.powers
+        return jnp.concatenate([force, jnp.zeros((self.order, force.shape[1]), force.dtype)])
 
-    def earlier_output(self, r: Float[Array, " N"]) -> Float[Array, "d N"]:
-        """`Cov[e, output(t - r)]` for the whitened state `e` (see `root`) at time t, `r >= 0`.
+    def output_before(self, moved: Motion) -> Float[Array, "d N"]:
+        """`Cov[e, output(t - r)]` for the whitened state `e` (see `root`) at time t.
 
         Given the force's state at t, the past is a force running backwards in time; what that leaves open of the
         filter's state is driven by the backward force's own noise. The factor `R^{p+1}` of `residual_root`, which may
         be nearly singular, cancels: with `e` as it is chosen there, only the well-conditioned `G` is inverted.
         """
-        p, constants = self.degree, force_constants(self.degree)
-        powers = decaying_powers(self.decay, p, r)
-        forward = jnp.asarray(constants.whitened_shifts, r.dtype)  # (p+1, p+1, p+1)
-        explained = jnp.einsum("kij,j,kn->in", forward, self.output_root[: p + 1], powers)
+        p1, shifts = self.degree + 1, jnp.asarray(force_constants(self.degree).whitened_shifts, self.decay.dtype)
+        explained = (shifts @ self.output_root[:p1]).T @ moved.powers
         if self.order == 0:
             return explained
-        free, forced = filter_responses(self.matrix, self.push, self.decay, p, r)
-        residual = self.decay * jnp.einsum("k,kin->in", self.output_memory[::-1], forced)
-        G = self.gramian_root
+        residual = self.decay * jnp.tensordot(self.output_memory[::-1], moved.forced, axes=1)
         if self.direct is None:
-            residual = residual + jnp.einsum("ijn,j->in", free, G @ self.residual_root[0])
-        whitened = residual / G[0, 0] if self.order == 1 else jnp.linalg.inv(G) @ residual
-        return jnp.concatenate([explained, self.noise_scale * whitened])
+            correlated = self.gramian_root @ self.residual_root[0]
+            residual = residual + jnp.sum(moved.free * correlated[None, :, None], axis=1)
+        return jnp.concatenate([explained, self.noise_scale * _inverse(self.gramian_root) @ residual])
+
+    def state_after(self, moved: Motion) -> Float[Array, "d d N"]:
+        """The whole transition matrix, `e^{A r}`."""
+        p1, size = self.degree + 1, moved.powers.shape[1]
+        rows = [jnp.pad(moved.powers[: p1 - i], ((i, self.order), (0, 0))) for i in range(p1)]
+        lower = jnp.concatenate([jnp.swapaxes(moved.forced, 0, 1), moved.free], axis=1)
+        return jnp.concatenate([jnp.stack(rows), lower.reshape(self.order, p1 + self.order, size)])
 
     def covariance_with(self, row: Float[Array, " d"], lag: Float[Array, " N"]) -> Float[Array, " N"]:
         """`Cov[output(t + lag), y(t)]`, `lag >= 0`, for `y = row . e` (`e` the whitened state at t)."""
-        return (self.root @ row) @ self.output_motion(lag)
+        return (self.root @ row) @ self.output_after(self.motion(lag))
+
+
+@partial(jax.jit, static_argnames="dtype")
+def linear_system(force: Matern, filter: AbstractFilter, dtype: jnp.dtype) -> LinearSystem:
+    r"""The system of a scalar-input force and a filter, all numbers in `dtype`.
+
+    About the stationary state: given the force's present state the past is a force running backwards in time, so the
+    filter's state is `sum_k M_k (1 - D/lambda)^k u` plus what the backward force's noise adds, `noise_scale R^{p+1}
+    G` times a normal vector. Written so, there is no cancellation when the two states are nearly the same (a very
+    fast filter).
+    """
+    p, n = force.degree, filter.order
+    a, decay = filter.coefficients.astype(dtype), force.decay.astype(dtype)
+    scale = jnp.sqrt(force.variance.astype(dtype))
+    noise_scale = scale * jnp.sqrt(2 ** (2 * p + 1) * math.factorial(p) ** 2 / math.factorial(2 * p) / decay)
+    rate = (a[0] / a[n]) ** (1 / n) if n else jnp.ones((), dtype)
+    polynomial = jnp.stack([a[k] / a[0] * rate**k for k in range(n + 1)])
+    companion = jnp.eye(n, k=1, dtype=dtype)
+    companion = companion.at[n - 1].set(-polynomial[:n]) if n else companion
+    push = jnp.zeros(n, dtype).at[n - 1 :].set(rate / a[0])
+    discounted = _inverse(jnp.eye(n, dtype=dtype) - rate / decay * companion)
+    residual_root = gramian_root = _gramian_root(companion) * jnp.abs(jnp.sqrt(rate) / a[0])
+    memory, row = [], push / decay
+    for _ in range(p + 1):
+        row, residual_root = discounted @ row, discounted @ residual_root
+        memory.append(row)
+    constants = force_constants(p)
+    explained = jnp.stack(memory).T @ jnp.asarray(constants.backward_root, dtype)
+    root = jnp.block(
+        [
+            [scale * jnp.asarray(constants.forward_root, dtype), jnp.zeros((p + 1, n), dtype)],
+            [scale * explained, noise_scale * residual_root],
+        ]
+    )
+    return LinearSystem(
+        degree=p,
+        order=n,
+        decay=decay,
+        scale=scale,
+        noise_scale=noise_scale,
+        polynomial=polynomial,
+        rate=rate,
+        static_gain=1 / a[0],
+        direct=1 / a[0] if n == 0 else None,
+        matrix=rate * companion,
+        push=push,
+        memory=jnp.stack(memory),
+        gramian_root=gramian_root,
+        residual_root=residual_root,
+        root=root,
+    )
+
+
+def _gramian_root(companion: Float[Array, "n n"]) -> Float[Array, "n n"]:
+    """The Cholesky factor of V, where `F V + V F^T + g g^T = 0` and g is the last unit vector."""
+    n, dtype = companion.shape[0], companion.dtype
+    if n < 2:
+        return jnp.full((n, n), math.sqrt(0.5), dtype)
+    eye, impulse = jnp.eye(n, dtype=dtype), jnp.zeros(n * n, dtype).at[-1].set(-1.0)
+    V = jnp.linalg.solve(jnp.kron(companion, eye) + jnp.kron(eye, companion), impulse).reshape(n, n)
+    return jnp.linalg.cholesky((V + V.T) / 2)
+
+
+def _inverse(matrix: Float[Array, "n n"]) -> Float[Array, "n n"]:
+    """Of a matrix whose size does not grow with anything; plain division where it is a number."""
+    return 1 / matrix if matrix.shape[0] < 2 else jnp.linalg.inv(matrix)
 
 
 def imaginary(z: Float[Array, "*shape"]) -> Complex[Array, "*shape"]:
@@ -282,10 +263,6 @@ def force_constants(degree: int) -> _ForceConstants:
         backward_root=backward.astype(float) * root,
         whitened_shifts=np.stack([shift.astype(float) * root / root[:, None] for shift in shifts]),
     )
-
-
-def _power(matrix: Float[Array, "n n"], exponent: int) -> Float[Array, "n n"]:
-    return functools.reduce(jnp.matmul, [matrix] * exponent)
 
 
 def _ldl(matrix: list[list[Fraction]]) -> tuple[list[list[Fraction]], list[Fraction]]:

@@ -88,12 +88,13 @@ def _features(features: DrivenFourier, system: LinearSystem, t: Float[Array, " N
     phase = phase - (system.degree + 1) * jnp.arctan(z / system.decay)
     high, low = position(regions.inside, a, b)
     waves = cosines(norm * system.spectral_amplitude(z) * amplitude, k, phase, (high / 2, low / 2))
-    motion = regions.since_start[None] * system.output_motion(regions.time_since_start)
-    ending = regions.beyond[None] * system.output_motion(regions.time_beyond)
+    start, end = system.motion(regions.distances).split(t.size)
+    since_start = regions.since_start[None] * system.output_after(start)
+    since_end = regions.beyond[None] * system.output_after(end)
     state = (norm * system.noise_scale)[None] * system.phasors(z).real
     parity = jnp.where(k % 2 == 0, 1.0, -1.0).astype(t.dtype)
-    modes = regions.within[:, None] * waves + jnp.concatenate([-motion, ending]).T @ jnp.concatenate(
+    modes = regions.within[:, None] * waves + jnp.concatenate([-since_start, since_end]).T @ jnp.concatenate(
         [state, parity[None] * state]
     )
-    start = motion.T @ system.root + (regions.before[None] * system.earlier_output(regions.distance_before)).T
-    return jnp.concatenate([modes, start], axis=1)
+    state_at_a = since_start.T @ system.root + (regions.before[None] * system.output_before(start)).T
+    return jnp.concatenate([modes, state_at_a], axis=1)

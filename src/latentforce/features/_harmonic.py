@@ -11,7 +11,6 @@ from jaxtyping import Complex, Float
 from .. import _checks
 from .._checks import Numbers
 from ..dynamics._process import Process
-from ..dynamics._responses import decaying_powers
 from ..dynamics._system import LinearSystem, force_constants, imaginary
 from ._base import AbstractFeatures, system_and_times
 from ._phases import cosines, position
@@ -176,11 +175,12 @@ def _projections(
         transient = (backward ** (p + 1))[None] * system.resolvent(imaginary(z), system.residual_push)
     else:
         steady = transient = jnp.zeros((0, z.size), backward.dtype)
+    start, end = system.motion(regions.distances).split(t.size)
     basis = jnp.concatenate(
         [
-            regions.before[None] * decaying_powers(system.decay, p, regions.distance_before),
-            regions.since_start[None] * system.output_motion(regions.time_since_start)[p + 1 :],
-            regions.beyond[None] * system.output_motion(regions.time_beyond),
+            regions.before[None] * start.powers,
+            regions.since_start[None] * system.output_after(start)[p + 1 :],
+            regions.beyond[None] * system.output_after(end),
         ]
     )
     weights = jnp.concatenate([before, -transient, beyond, steady])

@@ -1,0 +1,158 @@
+"""Derivatives by every parameter and by time against the oracle's, also where the paper's formulas have none."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import mpmath as mp
+import numpy as np
+import pytest
+
+import cases
+import latentforce as lf
+import oracles
+from cases import INTERVAL
+
+LARGE, SMALL = lf.HarmonicFourier(400, INTERVAL), lf.HarmonicFourier(3, INTERVAL)
+DRIVEN = lf.DrivenFourier(400, INTERVAL)
+HARMONICS, MODES = (1, 400), (0, 3, 800)
+ORIGIN = 1.0
+
+RESONANT = [f"first-order {name}" for name in ("0.001", "1+0", "1+1e-08", "1000", "1e+06")]
+DAMPED = ["under-damped", "over-damped", "critical", "critical +1e-9", "critical at lambda"]
+SINGULAR = [
+    *[(nu, name) for nu in cases.ORDERS for name in ("identity", *RESONANT, *DAMPED)],
+    *[(nu, "repeated pole") for nu in (0.5, 2.5)],
+    *[(nu, "triple pole at lambda") for nu in (1.5, 3.5)],
+]
+STEP = mp.mpf(10) ** -18
+
+
+def parameters(process):
+    return jnp.concatenate([process.force.lengthscale[None], process.force.variance[None], process.filter.coefficients])
+
+
+def rebuild(nu, kind, theta):
+    """The process with the numbers `theta`, built as a user would build it."""
+    coefficients = theta[2:]
+    kinds = {
+        lf.Identity: lambda: lf.Identity(),
+        lf.FirstOrder: lambda: lf.FirstOrder(alpha=coefficients[0], beta=coefficients[1]),
+        lf.SecondOrder: lambda: lf.SecondOrder(
+            stiffness=coefficients[0], damping=coefficients[1], mass=coefficients[2]
+        ),
+        lf.LinearODE: lambda: lf.LinearODE(coefficients),
+    }
+    return lf.Process(lf.Matern(nu, theta[0], theta[1]), kinds[kind]())
+
+
+def library(process, t):
+    """Everything the library computes, in blocks of shape (N, .)."""
+    origin = jnp.full(1, ORIGIN, t.dtype)
+    waves = LARGE.cross_covariance(process, t)
+    driven, explained = DRIVEN.whitened(process, t), SMALL.whitened(process, t)
+    state = driven[:, 2 * DRIVEN.num_frequencies + 1 :]
+    return {
+        "covariance": process.covariance(t, origin),
+        "cross-covariance": process.cross_covariance(t, origin),
+        "harmonic": waves[:, jnp.asarray([*HARMONICS, *[400 + m for m in HARMONICS]])],
+        "driven modes": driven[:, jnp.asarray(MODES)],
+        "driven state": state @ state.T,
+        "explained by harmonics": explained @ explained.T,
+    }
+
+
+def exact(p, theta, t):
+    """The same from the oracle."""
+    system, (a, b) = oracles.System(p, theta[0], theta[1], theta[2:]), INTERVAL
+    z = [2 * mp.pi * m / (b - a) for m in range(max(HARMONICS) + 1)]
+    waves = [[system.response(s, z[m], a, b) for m in HARMONICS] for s in t]
+    low = [[system.response(s, z[m], a, b) for m in range(4)] for s in t]
+    raw = mp.matrix([[w.real for w in row] + [w.imag for w in row[1:]] for row in low])
+    state = mp.matrix([system.driven_state(s, a) for s in t])
+    return {
+        "covariance": mp.matrix([[system.covariance(s, ORIGIN)] for s in t]),
+        "cross-covariance": mp.matrix([[system.covariance(s, ORIGIN, (system.C, system.U))] for s in t]),
+        "harmonic": mp.matrix([[w.real for w in row] + [w.imag for w in row] for row in waves]),
+        "driven modes": mp.matrix([system.driven_modes(s, MODES, a, b) for s in t]),
+        "driven state": state * state.T,
+        "explained by harmonics": raw * mp.inverse(system.harmonic_prior(3, a, b)) * raw.T,
+    }
+
+
+@functools.partial(jax.jit, static_argnames=("nu", "kind"))
+def directional(nu, kind, theta, t, theta_direction, t_direction):
+    """Values and their derivatives along a direction; one compilation serves every filter of a kind."""
+    return jax.jvp(lambda x, s: library(rebuild(nu, kind, x), s), (theta, t), (theta_direction, t_direction))
+
+
+@pytest.mark.parametrize("nu, name", SINGULAR)
+def test_derivatives(nu, name, x64):
+    process = cases.process(nu, name)
+    kind, theta, t = type(process.filter), parameters(process), jnp.asarray(cases.INNER_TIMES)
+    numbers, times = [mp.mpf(float(x)) for x in theta], [mp.mpf(float(s)) for s in t]
+    for i in range(2 if kind is lf.Identity else theta.size):
+        unit = np.eye(theta.size)[i]
+        got = directional(nu, kind, theta, t, jnp.asarray(unit), jnp.zeros_like(t))
+        moved = [[x + sign * STEP * numbers[i] * e for x, e in zip(numbers, unit, strict=True)] for sign in (1, -1)]
+        compare(got, *[exact(process.force.degree, x, times) for x in moved], float(theta[i]))
+    got = directional(nu, kind, theta, t, jnp.zeros_like(theta), jnp.ones_like(t))
+    moved = [[s + sign * STEP for s in times] for sign in (1, -1)]
+    compare(got, *[exact(process.force.degree, numbers, s) for s in moved], 1.0)
+
+
+def compare(got, forward, backward, size):
+    """Central differences of the oracle, to 1e-6 of the derivative's natural scale (at least value over parameter)."""
+    for key, value in got[0].items():
+        want = oracles.to_float(((forward[key] - backward[key]) / (2 * STEP * size)).tolist())
+        scale = max(np.max(np.abs(want)), np.max(np.abs(value)) / size)
+        error = np.max(np.abs(np.asarray(got[1][key]) - want)) / scale
+        assert error <= 1e-6, f"{key}: error {error:.1e} of the scale"
+
+
+@functools.partial(jax.jit, static_argnames=("nu", "kind"))
+def pulled_back(nu, kind, theta, t):
+    """Reverse mode, through everything at once."""
+    return jax.grad(
+        lambda x, s: sum(jnp.sum(jnp.sin(block)) for block in library(rebuild(nu, kind, x), s).values()), argnums=(0, 1)
+    )(theta, t)
+
+
+@pytest.mark.parametrize("name", cases.FILTERS)
+@pytest.mark.parametrize("nu", [0.5, 3.5])
+def test_gradients_are_finite_everywhere(nu, name, dtype):
+    """On the whole grid, at the seams, and 100 length-scales out."""
+    process = cases.process(nu, name)
+    by_theta, by_t = pulled_back(nu, type(process.filter), parameters(process), jnp.asarray(cases.TIMES))
+    assert by_theta.dtype == by_t.dtype == dtype
+    assert np.all(np.isfinite(by_theta)) and np.all(np.isfinite(by_t))
+
+
+@pytest.mark.parametrize("name", ["first-order 1+0", "critical", "repeated pole"])
+def test_reverse_mode_agrees_with_forward_mode(name, x64):
+    nu, process = 1.5, cases.process(1.5, name)
+    kind, theta, t = type(process.filter), parameters(process), jnp.asarray(cases.INNER_TIMES)
+    by_theta, by_t = pulled_back(nu, kind, theta, t)
+    for direction in (*np.eye(theta.size), None):
+        along = jnp.zeros_like(theta) if direction is None else jnp.asarray(direction)
+        moving = jnp.ones_like(t) if direction is None else jnp.zeros_like(t)
+        values, slopes = directional(nu, kind, theta, t, along, moving)
+        forward = sum(float(jnp.sum(jnp.cos(values[key]) * slopes[key])) for key in values)
+        np.testing.assert_allclose(by_theta @ along + by_t @ moving, forward, rtol=1e-8, atol=1e-10)
+
+
+@pytest.mark.parametrize("family", [lf.HarmonicFourier, lf.DrivenFourier])
+def test_derivatives_by_the_interval(family, x64):
+    """The ends of the interval are parameters too: central differences."""
+    process, t = cases.process(1.5, "first-order 10"), jnp.asarray(cases.INNER_TIMES)
+
+    def explained(ends):
+        A = family(5, (ends[0], ends[1])).whitened(process, t)
+        return A @ A.T
+
+    ends, h = jnp.asarray(INTERVAL), 1e-5
+    slopes = jax.jacfwd(explained)(ends)
+    for i in range(2):
+        step = jnp.asarray(np.eye(2)[i] * h)
+        want = (explained(ends + step) - explained(ends - step)) / (2 * h)
+        np.testing.assert_allclose(slopes[..., i], want, atol=1e-7)
