@@ -12,7 +12,7 @@ ORDERS = (0.5, 1.5, 2.5, 3.5)
 LENGTHSCALE, VARIANCE = 0.75, 0.625  # exact in both dtypes
 INTERVAL = (-1.0, 4.0)
 TIMES = np.array([-76.0, -3.0, -1.25, -1.0, -0.75, 1.625, 3.875, 4.0, 4.25, 6.5, 79.0])  # 100 length-scales out
-INNER_TIMES = np.array([-3.0, -1.25, -0.75, 1.625, 3.875, 4.25, 6.5])  # away from the seams: derivatives exist
+INNER_TIMES = np.array([-3.0, -1.25, -0.75, 1.625, 4.25, 6.5])  # away from the seams: derivatives exist
 
 RESONANCE = [0.0] + [sign * 10.0**-k for k in (2, 4, 6, 8, 10, 12) for sign in (1, -1)]
 
@@ -40,7 +40,10 @@ FILTERS = {
     "repeated pole": lambda nu: lf.LinearODE([4.0, 8.0, 5.0, 1.0]),  # (s + 1)(s + 2)^2
     "triple pole at lambda": lambda nu: lf.LinearODE([decay(nu) ** (3 - k) * math.comb(3, k) for k in range(4)]),
 }
-GRID = [(nu, name) for nu in ORDERS for name in FILTERS]
+# float32 cannot tell 1 + 1e-8 from 1: one such case stands for them all.
+SINGLE = [name for name in FILTERS if not name.endswith(("e-08", "e-10", "e-12", "1e-9"))]
+GRID = [(dtype, nu, name) for dtype in ("float64", "float32") for nu in ORDERS for name in FILTERS]
+GRID = [case for case in GRID if case[0] == "float64" or case[2] in SINGLE]
 
 
 def process(nu, name):

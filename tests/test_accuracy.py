@@ -1,5 +1,8 @@
 """Every covariance, cross-covariance and feature against the oracle, on the whole grid, in both precisions."""
 
+from types import SimpleNamespace
+
+import jax
 import jax.numpy as jnp
 import mpmath as mp
 import numpy as np
@@ -10,69 +13,86 @@ import latentforce as lf
 import oracles
 from cases import INTERVAL, TIMES
 
-NUM_FREQUENCIES = 400
+HARMONIC, DRIVEN = lf.HarmonicFourier(400, INTERVAL), lf.DrivenFourier(400, INTERVAL)
 HARMONICS = [0, 1, 37, 400]
 MODES = [0, 1, 2, 75, 800]
 
 
-@pytest.fixture(params=cases.GRID, ids=lambda case: f"{case[0]}-{case[1]}")
-def pair(request, dtype):
-    process = cases.process(*request.param)
-    return process, cases.oracle(process)
+@jax.jit
+def everything(process, t):
+    """All that is judged below, in one compiled program for each order of force and filter."""
+    return {
+        "covariance": process.covariance(t, t),
+        "force_covariance": process.force_covariance(t, t),
+        "cross_covariance": process.cross_covariance(t, t),
+        "variance": process.variance(),
+        "projections": HARMONIC.cross_covariance(process, t),
+        "harmonic": (HARMONIC.whitened(process, t), HARMONIC.force_whitened(process, t)),
+        "driven": (DRIVEN.whitened(process, t), DRIVEN.force_whitened(process, t)),
+    }
 
 
-def test_covariances(pair, dtype):
-    process, system = pair
-    t, middle = jnp.asarray(TIMES), 5
+@pytest.fixture(scope="module", params=cases.GRID, ids=lambda case: "-".join(map(str, case)))
+def case(request):
+    """A process of the grid, what the library says of it, and the oracle for it."""
+    dtype, nu, name = request.param
+    with jax.enable_x64(dtype == "float64"):
+        process = cases.process(nu, name)
+        got = jax.tree.map(np.asarray, everything(process, jnp.asarray(TIMES)))
+        return SimpleNamespace(dtype=dtype, got=got, system=cases.oracle(process))
+
+
+def test_covariances(case):
+    got, system, middle = case.got, case.system, 5
     f, u = cases.deviations(system)
-    second = [(process.covariance, system.C, system.C), (process.force_covariance, system.U, system.U)]
-    for method, row, column in [*second, (process.cross_covariance, system.C, system.U)]:
+    second = [("covariance", system.C, system.C), ("force_covariance", system.U, system.U)]
+    for key, row, column in [*second, ("cross_covariance", system.C, system.U)]:
         scale = (f if row is system.C else u) * (f if column is system.C else u)
-        got = method(t, t) / float(scale)
         later = [[system.covariance(s, TIMES[middle], (row, column)) / scale for s in TIMES]]
-        cases.assert_close(got[:, middle], oracles.to_float(later)[0], dtype)
+        cases.assert_close(got[key][:, middle] / float(scale), oracles.to_float(later)[0], case.dtype)
         earlier = [[system.covariance(TIMES[middle], s, (row, column)) / scale for s in TIMES]]
-        cases.assert_close(got[middle], oracles.to_float(earlier)[0], dtype)
-    cases.assert_close(process.variance() / float(f**2), 1.0, dtype)
+        cases.assert_close(got[key][middle] / float(scale), oracles.to_float(earlier)[0], case.dtype)
+    cases.assert_close(got["variance"] / float(f**2), 1.0, case.dtype)
 
 
-def test_harmonic_features(pair, dtype):
-    process, system = pair
-    a, b = INTERVAL
-    features = lf.HarmonicFourier(NUM_FREQUENCIES, INTERVAL)
-    got = features.cross_covariance(process, jnp.asarray(TIMES))
+def test_harmonic_features(case):
+    (a, b), M = INTERVAL, HARMONIC.num_frequencies
     frequencies = [2 * mp.pi * m / (b - a) for m in HARMONICS]
-    want = [[system.response(t, z, a, b) for z in frequencies] for t in TIMES]
+    want = [[case.system.response(t, z, a, b) for z in frequencies] for t in TIMES]
     scale = np.array([max(float(abs(row[i])) for row in want) for i in range(len(HARMONICS))])
     cosines = oracles.to_float([[v.real for v in row] for row in want])
     sines = oracles.to_float([[v.imag for v in row[1:]] for row in want])
-    cases.assert_close(got[:, jnp.asarray(HARMONICS)], cosines, dtype, scale)
-    cases.assert_close(got[:, NUM_FREQUENCIES + jnp.asarray(HARMONICS[1:])], sines, dtype, scale[1:])
+    got = case.got["projections"]
+    cases.assert_close(got[:, HARMONICS], cosines, case.dtype, scale)
+    cases.assert_close(got[:, [M + m for m in HARMONICS[1:]]], sines, case.dtype, scale[1:])
 
 
-def test_driven_features(pair, dtype):
-    process, system = pair
-    features = lf.DrivenFourier(NUM_FREQUENCIES, INTERVAL)
-    t = jnp.asarray(TIMES)
-    outputs = [
-        (features.whitened(process, t), system.C, cases.deviations(system)[0]),
-        (features.force_whitened(process, t), system.U, cases.deviations(system)[1]),
-    ]
+def test_driven_features(case):
+    system, start = case.system, 2 * DRIVEN.num_frequencies + 1
     states = []
-    for got, row, scale in outputs:
+    for got, row, scale in zip(case.got["driven"], (system.C, system.U), cases.deviations(system), strict=True):
         want = oracles.to_float([[v / scale for v in system.driven_modes(s, MODES, *INTERVAL, row)] for s in TIMES])
-        cases.assert_close(got[:, jnp.asarray(MODES)] / float(scale), want, dtype)
-        states.append(
-            (
-                np.asarray(got[:, 2 * NUM_FREQUENCIES + 1 :], np.float64) / float(scale),
-                mp.matrix([[v / scale for v in system.driven_state(s, INTERVAL[0], row)] for s in TIMES]),
-            )
-        )
+        cases.assert_close(got[:, MODES] / float(scale), want, case.dtype)
+        exact = mp.matrix([[v / scale for v in system.driven_state(s, INTERVAL[0], row)] for s in TIMES])
+        states.append((got[:, start:].astype(np.float64) / float(scale), exact))
     # The whitened state is unique up to a rotation: compare what it says of f and u at all pairs of times.
     for got_row, want_row in states:
         for got_column, want_column in states:
             want = oracles.to_float((want_row * want_column.T).tolist())
-            cases.assert_close((got_row @ got_column.T).astype(dtype), want, dtype)
+            cases.assert_close((got_row @ got_column.T).astype(case.dtype), want, case.dtype)
+
+
+@pytest.mark.parametrize("family", ["harmonic", "driven"])
+def test_what_is_left_is_positive_semi_definite(case, family):
+    """`[K_ff K_fu; K_uf K_uu] - [A; A_u] [A; A_u]^T`, jointly for output and force."""
+    got = {key: jax.tree.map(lambda x: x.astype(np.float64), value) for key, value in case.got.items()}
+    prior = np.block(
+        [[got["covariance"], got["cross_covariance"]], [got["cross_covariance"].T, got["force_covariance"]]]
+    )
+    A, scale = np.concatenate(got[family]), np.sqrt(np.diag(prior))
+    left = (prior - A @ A.T) / np.outer(scale, scale)
+    bound = {"float64": 1e-11, "float32": 2e-4}[case.dtype]
+    assert np.linalg.eigvalsh((left + left.T) / 2)[0] > -bound
 
 
 WHITENING = [

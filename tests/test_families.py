@@ -18,21 +18,12 @@ FAMILIES = {
 PROJECTIONS = [
     name for name in FAMILIES if name != "random"
 ]  # random features replace the process, they do not project it
-NAMES = [
-    "identity",
-    "first-order 0.1",
-    "first-order 1+0",
-    "first-order 1e+06",
-    "under-damped",
-    "stiff",
-    "repeated pole",
-]
 TIMES = np.concatenate([np.linspace(-4.0, 7.0, 23), INTERVAL])
-
-
-@pytest.fixture(params=[(nu, name) for nu in cases.ORDERS for name in NAMES], ids=lambda c: f"{c[0]}-{c[1]}")
-def process(request, dtype):
-    return cases.process(*request.param)
+PROCESSES = [
+    *[(nu, name) for nu in (0.5, 2.5) for name in ("identity", "first-order 1+0", "first-order 1e+06")],
+    *[(1.5, name) for name in ("under-damped", "stiff")],
+    (3.5, "repeated pole"),
+]
 
 
 def family(name, dtype):
@@ -40,41 +31,35 @@ def family(name, dtype):
     return jax.tree.map(lambda x: x.astype(dtype), FAMILIES[name])
 
 
+@pytest.mark.parametrize("nu, filter", PROCESSES)
 @pytest.mark.parametrize("name", FAMILIES)
-def test_shapes(name, process, dtype):
-    features, t = family(name, dtype), jnp.asarray(TIMES)
+def test_contract(name, nu, filter, dtype):
+    """Shapes and dtypes; `A A^T = K_fv K_vv^{-1} K_vf`; what is left is positive semi-definite, jointly for f and u."""
+    process, features, t = cases.process(nu, filter), family(name, dtype), jnp.asarray(TIMES)
     F = features.num_features(process)
-    assert features.covariance(process).shape == (F, F)
-    for method in (features.whitened, features.force_whitened, features.cross_covariance):
-        values = method(process, t)
+    A, A_u = features.whitened(process, t), features.force_whitened(process, t)
+    cross, K = features.cross_covariance(process, t), features.covariance(process)
+    assert K.shape == (F, F)
+    for values in (A, A_u, cross):
         assert values.shape == (t.size, F) and values.dtype == dtype and bool(jnp.all(jnp.isfinite(values)))
     residual = features.residual_variance(process, t)
-    assert residual.shape == t.shape and bool(jnp.all(residual >= 0))
+    assert residual.shape == t.shape and residual.dtype == dtype and bool(jnp.all(residual >= 0))
 
-
-@pytest.mark.parametrize("name", PROJECTIONS)
-def test_what_is_left_is_positive_semi_definite(name, process, dtype):
-    """`[K_ff K_fu; K_uf K_uu] - [A; A_u] [A; A_u]^T`, jointly for output and force."""
-    features, t = family(name, dtype), jnp.asarray(TIMES)
-    cross = process.cross_covariance(t, t)
-    prior = np.block([[process.covariance(t, t), cross], [cross.T, process.force_covariance(t, t)]])
-    A = np.concatenate([features.whitened(process, t), features.force_whitened(process, t)])
-    scale = np.sqrt(np.diag(prior))
-    left = (prior - A @ A.T) / np.outer(scale, scale)
-    bound = {"float64": 1e-11, "float32": 2e-4}[dtype]
-    assert np.linalg.eigvalsh((left + left.T) / 2)[0] > -bound * len(scale)
-
-
-@pytest.mark.parametrize("name", FAMILIES)
-def test_whitened_is_a_root_of_the_projection(name, process, x64):
-    """`A A^T = K_fv K_vv^{-1} K_vf`."""
-    process = jax.tree.map(lambda x: x.astype(jnp.float64), process)
-    features, t = family(name, jnp.float64), jnp.asarray(TIMES)
-    A, cross, K = features.whitened(process, t), features.cross_covariance(process, t), features.covariance(process)
+    A, A_u, cross, K = (np.asarray(x, np.float64) for x in (A, A_u, cross, K))
+    f, u = float(jnp.sqrt(process.variance())), float(jnp.sqrt(process.force.variance))
     scale = np.sqrt(np.diag(K))
-    cross, K = cross / scale, K / np.outer(scale, scale)
-    want = cross @ np.linalg.solve(K, cross.T)
-    np.testing.assert_allclose(A @ A.T, want, rtol=0, atol=1e-8 * float(process.variance()))
+    scaled = cross / scale / f
+    rounding = {"float64": 1e-9, "float32": 1e-2 if name == "points" else 1e-3}[dtype]  # K_ZZ is ill-conditioned
+    np.testing.assert_allclose(
+        A @ A.T / f**2, scaled @ np.linalg.solve(K / np.outer(scale, scale), scaled.T), atol=rounding
+    )
+
+    if name in PROJECTIONS:
+        crossed = process.cross_covariance(t, t)
+        prior = np.block([[process.covariance(t, t), crossed], [crossed.T, process.force_covariance(t, t)]])
+        whole = np.concatenate([A, A_u])
+        left = (prior - whole @ whole.T) / np.outer([f] * t.size + [u] * t.size, [f] * t.size + [u] * t.size)
+        assert np.linalg.eigvalsh((left + left.T) / 2)[0] > -rounding
 
 
 @pytest.mark.parametrize("name", PROJECTIONS)

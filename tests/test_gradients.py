@@ -119,9 +119,9 @@ def pulled_back(nu, kind, theta, t):
 
 
 @pytest.mark.parametrize("name", cases.FILTERS)
-@pytest.mark.parametrize("nu", [0.5, 3.5])
-def test_gradients_are_finite_everywhere(nu, name, dtype):
-    """On the whole grid, at the seams, and 100 length-scales out."""
+def test_gradients_are_finite_everywhere(name, dtype):
+    """On the whole grid, at the seams, and 100 length-scales out; reverse mode."""
+    nu = 3.5 if dtype == "float64" else 1.5
     process = cases.process(nu, name)
     by_theta, by_t = pulled_back(nu, type(process.filter), parameters(process), jnp.asarray(cases.TIMES))
     assert by_theta.dtype == by_t.dtype == dtype
@@ -130,7 +130,7 @@ def test_gradients_are_finite_everywhere(nu, name, dtype):
 
 @pytest.mark.parametrize("name", ["first-order 1+0", "critical", "repeated pole"])
 def test_reverse_mode_agrees_with_forward_mode(name, x64):
-    nu, process = 1.5, cases.process(1.5, name)
+    nu, process = 3.5, cases.process(3.5, name)
     kind, theta, t = type(process.filter), parameters(process), jnp.asarray(cases.INNER_TIMES)
     by_theta, by_t = pulled_back(nu, kind, theta, t)
     for direction in (*np.eye(theta.size), None):

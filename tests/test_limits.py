@@ -93,8 +93,8 @@ def test_unexplained_variance_table():
 def test_rate_of_driven_features(nu, filter, x64):
     """What is left falls as 1/M for a Matérn-1/2 process without filter, and as 1/M^3 for all smoother ones.
 
-    The weight of mode k at t is the k-th cosine coefficient of the impulse response, cut off at a, where it has a slope:
-    coefficients fall as 1/k^2 (1/k where it jumps at t), their squares beyond M sum to 1/M^3 (1/M).
+    The weight of mode k at t is the k-th cosine coefficient of the impulse response, cut off at a, where it has a
+    slope: coefficients fall as 1/k^2 (1/k where it jumps at t), their squares beyond M sum to 1/M^3 (1/M).
     """
     process, sizes = lf.Process(lf.Matern(nu, 1.0), filter()), np.array([20, 40, 80, 160])
     t = jnp.linspace(-0.95, -0.5, 46)

@@ -62,7 +62,7 @@ def test_cross_covariance_is_the_filtered_kernel(p, name):
 
 @pytest.mark.parametrize("p", [0, 1, 2, 3])
 def test_waves_come_from_the_inner_product(p):
-    """`<phi, k(., tau)>_H = (1/q) ∫ (L phi)(L k) + s_phi(a)^T P^{-1} s_k(a)`, `L = (D + lambda)^(p+1)`, for tau anywhere."""
+    """`<phi, k(., tau)>_H = (1/q) ∫ (L phi)(L k) + s_phi(a)^T P^{-1} s_k(a)`, `L = (D + lambda)^(p+1)`."""
     s = system(p, "identity")
     start = mp.matrix([(1j * Z) ** i for i in range(p + 1)])
     lowered_wave = (s.decay + 1j * Z) ** (p + 1)

@@ -175,7 +175,7 @@ def linear_system(force: Matern, filter: AbstractFilter, dtype: jnp.dtype) -> Li
     companion = jnp.eye(n, k=1, dtype=dtype)
     companion = companion.at[n - 1].set(-polynomial[:n]) if n else companion
     push = jnp.zeros(n, dtype).at[n - 1 :].set(rate / a[0])
-    discounted = _inverse(jnp.eye(n, dtype=dtype) - rate / decay * companion)
+    discounted = decay / rate * _companion_resolvent(companion, polynomial, decay / rate)
     residual_root = gramian_root = _gramian_root(companion) * jnp.abs(jnp.sqrt(rate) / a[0])
     memory, row = [], push / decay
     for _ in range(p + 1):
@@ -206,6 +206,21 @@ def linear_system(force: Matern, filter: AbstractFilter, dtype: jnp.dtype) -> Li
         residual_root=residual_root,
         root=root,
     )
+
+
+def _companion_resolvent(
+    companion: Float[Array, "n n"], polynomial: Float[Array, " n_plus_1"], s: Float[Array, ""]
+) -> Float[Array, "n n"]:
+    """`(s - F)^{-1}` through the adjugate, which keeps its small entries where rates differ by orders of magnitude."""
+    n, dtype = companion.shape[0], companion.dtype
+    term = adjugate = eye = jnp.eye(n, dtype=dtype)
+    for k in range(n - 1, 0, -1):
+        term = companion @ term + polynomial[k] * eye
+        adjugate = adjugate * s + term
+    characteristic = jnp.zeros_like(s)
+    for k in range(n, -1, -1):
+        characteristic = characteristic * s + polynomial[k]
+    return adjugate / characteristic
 
 
 def _gramian_root(companion: Float[Array, "n n"]) -> Float[Array, "n n"]:
