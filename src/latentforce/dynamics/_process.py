@@ -15,6 +15,7 @@ from .._checks import Numbers
 from .._linalg import stable_cholesky
 from ._filters import AbstractFilter, Identity
 from ._forces import AbstractForce, Matern, stationary_kernel
+from ._moments import cross_covariance, output_covariance
 from ._sampling import sample_markov
 from ._system import LinearSystem, force_constants, linear_system
 
@@ -84,9 +85,9 @@ class Process(eqx.Module):
         t1, t2 = self._inputs(t1, t2)
         if self.filter.order == 0:
             return self._force_kernel(t1, t2) * self._gain(t1.dtype) ** 2
-        lag = jnp.abs(t1[:, None] - t2[None, :])
         if isinstance(self.force, Matern):
-            return _output_covariance(self.system(lag.dtype), lag)
+            return output_covariance(self.system(t1.dtype), t1, t2)
+        lag = jnp.abs(t1[:, None] - t2[None, :])
         alpha = self.filter.coefficients[0].astype(lag.dtype)
         return (self._smooth_cross(lag) + self._smooth_cross(-lag)) / (2 * alpha)
 
@@ -116,10 +117,9 @@ class Process(eqx.Module):
         t1, t2 = self._inputs(t1, t2)
         if self.filter.order == 0:
             return self._force_kernel(t1, t2) * self._gain(t1.dtype)
-        lag = t1[:, None] - t2[None, :]
-        if not isinstance(self.force, Matern):
-            return self._smooth_cross(lag)
-        return _cross_covariance(self.system(lag.dtype), lag)
+        if isinstance(self.force, Matern):
+            return cross_covariance(self.system(t1.dtype), t1, t2)
+        return self._smooth_cross(t1[:, None] - t2[None, :])
 
     def variance(self) -> Float[Array, ""]:
         """`k_ff`, the prior variance of `f(t)` at any t: a scalar.
@@ -258,18 +258,3 @@ class Process(eqx.Module):
         root = stable_cholesky(joint)
         draws = jax.random.normal(key, (num_samples, root.shape[0]), root.dtype) @ root.T
         return draws[:, : t.shape[0]], draws[:, t.shape[0] :]
-
-
-@jax.jit
-def _output_covariance(system: LinearSystem, lag: Float[Array, "N1 N2"]) -> Float[Array, "N1 N2"]:
-    return system.covariance_with(system.output_root, lag.ravel()).reshape(lag.shape)
-
-
-@jax.jit
-def _cross_covariance(system: LinearSystem, lag: Float[Array, "N1 N2"]) -> Float[Array, "N1 N2"]:
-    """`Cov[f(t + lag), u(t)]`: forwards from the force where f is later, from the output where it is earlier."""
-    force, lags = system.observing_force(), lag.ravel()
-    later = lags > 0
-    after = system.covariance_with(force.output_root, jnp.where(later, lags, 0.0))
-    before = force.covariance_with(system.output_root, jnp.where(later, 0.0, -lags))
-    return jnp.where(later, after, before).reshape(lag.shape)
