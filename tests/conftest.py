@@ -3,6 +3,7 @@
 import jax
 import pytest
 
+jax.config.update("jax_disable_most_optimizations", True)  # compiling is most of the run; values are the same
 jax.config.update("jax_numpy_rank_promotion", "raise")
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 

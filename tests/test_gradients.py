@@ -21,9 +21,9 @@ ORIGIN = 1.0
 RESONANT = [f"first-order {name}" for name in ("0.001", "1+0", "1+1e-08", "1000", "1e+06")]
 DAMPED = ["under-damped", "over-damped", "critical", "critical +1e-9", "critical at lambda"]
 SINGULAR = [
-    *[(nu, name) for nu in cases.ORDERS for name in ("identity", *RESONANT, *DAMPED)],
-    *[(nu, "repeated pole") for nu in (0.5, 2.5)],
-    *[(nu, "triple pole at lambda") for nu in (1.5, 3.5)],
+    *[(nu, name) for nu in cases.ORDERS for name in ("identity", *RESONANT)],
+    *[(nu, name) for nu in (0.5, 2.5) for name in DAMPED],
+    *[(1.5, name) for name in ("repeated pole", "triple pole at lambda")],
 ]
 STEP = mp.mpf(10) ** -18
 
@@ -118,10 +118,10 @@ def pulled_back(nu, kind, theta, t):
     )(theta, t)
 
 
-@pytest.mark.parametrize("name", cases.FILTERS)
+@pytest.mark.parametrize("name", cases.SINGLE)
 def test_gradients_are_finite_everywhere(name, dtype):
     """On the whole grid, at the seams, and 100 length-scales out; reverse mode."""
-    nu = 3.5 if dtype == "float64" else 1.5
+    nu = 2.5 if dtype == "float64" else 0.5
     process = cases.process(nu, name)
     by_theta, by_t = pulled_back(nu, type(process.filter), parameters(process), jnp.asarray(cases.TIMES))
     assert by_theta.dtype == by_t.dtype == dtype
@@ -130,7 +130,7 @@ def test_gradients_are_finite_everywhere(name, dtype):
 
 @pytest.mark.parametrize("name", ["first-order 1+0", "critical", "repeated pole"])
 def test_reverse_mode_agrees_with_forward_mode(name, x64):
-    nu, process = 3.5, cases.process(3.5, name)
+    nu, process = 2.5, cases.process(2.5, name)
     kind, theta, t = type(process.filter), parameters(process), jnp.asarray(cases.INNER_TIMES)
     by_theta, by_t = pulled_back(nu, kind, theta, t)
     for direction in (*np.eye(theta.size), None):
