@@ -1,8 +1,27 @@
 """Linear algebra on covariances."""
 
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import jax
 import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
+
+
+def precise(function: Callable, **options: Any) -> Callable:
+    """`jax.jit(function, **options)`, with matrix products in full precision.
+
+    By default an accelerator may multiply float32 matrices with ten bits of mantissa, three digits: not enough here.
+    """
+
+    @functools.wraps(function)
+    def in_full_precision(*arguments: Any, **keywords: Any) -> Any:
+        with jax.default_matmul_precision("highest"):
+            return function(*arguments, **keywords)
+
+    return jax.jit(in_full_precision, **options)
 
 
 def stable_cholesky(matrix: Float[Array, "n n"], scale: Float[Array, " n"] | None = None) -> Float[Array, "n n"]:

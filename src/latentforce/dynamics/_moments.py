@@ -1,21 +1,21 @@
 """Second moments of a linear system at pairs of times."""
 
-import jax
 import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
+from .._linalg import precise
 from ._system import LinearSystem
 
 
-@jax.jit
+@precise
 def output_covariance(system: LinearSystem, t1: Float[Array, " N1"], t2: Float[Array, " N2"]) -> Float[Array, "N1 N2"]:
     """`Cov[f(t1), f(t2)]`."""
     lag = jnp.abs(t1[:, None] - t2[None, :])
     return system.covariance_with(system.output_root, lag.ravel()).reshape(lag.shape)
 
 
-@jax.jit
+@precise
 def cross_covariance(system: LinearSystem, t1: Float[Array, " N1"], t2: Float[Array, " N2"]) -> Float[Array, "N1 N2"]:
     """`Cov[f(t1), u(t2)]`; many times against few go by way of the few."""
     return _pair_by_pair(system, t1, t2) if t1.size < 4 * t2.size else _by_way_of_knots(system, t1, t2)

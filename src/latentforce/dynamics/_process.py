@@ -177,7 +177,7 @@ class Process(eqx.Module):
             A=A,
             B=jnp.zeros(p1 + n, dtype).at[p1 - 1].set(1.0),
             C=output,
-            P=root @ root.T,
+            P=jnp.matmul(root, root.T, precision="highest"),
             q=system.noise_scale**2 * system.decay ** (2 * p1),
         )
 
@@ -256,5 +256,6 @@ class Process(eqx.Module):
         cross = self.cross_covariance(t, t)
         joint = jnp.block([[self.covariance(t, t), cross], [cross.T, self.force_covariance(t, t)]])
         root = stable_cholesky(joint)
-        draws = jax.random.normal(key, (num_samples, root.shape[0]), root.dtype) @ root.T
+        noise = jax.random.normal(key, (num_samples, root.shape[0]), root.dtype)
+        draws = jnp.matmul(noise, root.T, precision="highest")
         return draws[:, : t.shape[0]], draws[:, t.shape[0] :]

@@ -8,11 +8,11 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float, PRNGKeyArray
 
-from .._linalg import stable_cholesky
+from .._linalg import precise, stable_cholesky
 from ._system import LinearSystem
 
 
-@partial(jax.jit, static_argnames="num_samples")
+@partial(precise, static_argnames="num_samples")
 def sample_markov(
     system: LinearSystem, key: PRNGKeyArray, t: Float[Array, " N"], num_samples: int
 ) -> tuple[Float[Array, "S N"], Float[Array, "S N"]]:

@@ -23,6 +23,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Complex, Float
 
+from .._linalg import precise
 from ._filters import AbstractFilter
 from ._forces import Matern
 from ._responses import Motion, motion
@@ -157,7 +158,7 @@ class LinearSystem(eqx.Module):
         return (self.root @ row) @ self.output_after(self.motion(lag))
 
 
-@partial(jax.jit, static_argnames="dtype")
+@partial(precise, static_argnames="dtype")
 def linear_system(force: Matern, filter: AbstractFilter, dtype: jnp.dtype) -> LinearSystem:
     r"""The system of a scalar-input force and a filter, all numbers in `dtype`.
 

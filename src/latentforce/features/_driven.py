@@ -3,13 +3,13 @@
 import math
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
 from .. import _checks
 from .._checks import Numbers
+from .._linalg import precise
 from ..dynamics._process import Process
 from ..dynamics._system import LinearSystem
 from ._base import AbstractFeatures, system_and_times
@@ -70,7 +70,7 @@ class DrivenFourier(AbstractFeatures):
         return _features(self, system.observing_force(), t)
 
 
-@jax.jit
+@precise
 def _features(features: DrivenFourier, system: LinearSystem, t: Float[Array, " N"]) -> Float[Array, "N F"]:
     r"""Modes and state, in three regions. With the phasor `s_k` (the state's steady motion under the noise `e^{j z_k
     r}`):

@@ -3,13 +3,13 @@
 import math
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Complex, Float
 
 from .. import _checks
 from .._checks import Numbers
+from .._linalg import precise
 from ..dynamics._process import Process
 from ..dynamics._system import LinearSystem, force_constants, imaginary
 from ._base import AbstractFeatures, system_and_times
@@ -96,12 +96,12 @@ def _twofold(values: Float[Array, " M_plus_1"]) -> Float[Array, " F"]:
     return jnp.concatenate([values, values[1:]])
 
 
-@jax.jit
+@precise
 def _cross(features: HarmonicFourier, system: LinearSystem, t: Float[Array, " N"]) -> Float[Array, "N F"]:
     return _projections(features, system, t, jnp.ones(features.num_frequencies + 1, t.dtype))
 
 
-@jax.jit
+@precise
 def _whitened(features: HarmonicFourier, system: LinearSystem, t: Float[Array, " N"]) -> Float[Array, "N F"]:
     """`B (I + V V^T)^{-1/2}`, with `B` the projections over the root of `D`, and `V` (F, p+1) from `K_vv`.
 
@@ -115,7 +115,7 @@ def _whitened(features: HarmonicFourier, system: LinearSystem, t: Float[Array, "
     return B - (B @ V) @ (inner @ V.T)
 
 
-@jax.jit
+@precise
 def _covariance(features: HarmonicFourier, system: LinearSystem) -> Float[Array, "F F"]:
     scale, V = _structure(features, system, system.decay.dtype)
     scale = _twofold(scale)

@@ -7,7 +7,7 @@ from jaxtyping import Float
 
 from .. import _checks
 from .._checks import Numbers
-from .._linalg import stable_cholesky
+from .._linalg import precise, stable_cholesky
 from ..dynamics._process import Process
 from ._base import AbstractFeatures
 
@@ -56,6 +56,7 @@ class InducingPoints(AbstractFeatures):
         return _whiten(process.force_covariance(t, self.locations), self.covariance(process))
 
 
+@precise
 def _whiten(cross: Float[Array, "N M"], covariance: Float[Array, "M M"]) -> Float[Array, "N M"]:
     dtype = jnp.result_type(cross, covariance)
     root = stable_cholesky(covariance.astype(dtype))
