@@ -53,7 +53,6 @@ CONSTRUCTORS = [
     (lambda: lf.Process(lf.FirstOrder(), lf.Identity()), "`force` must be a force such as"),
     (lambda: lf.Process(lf.Matern(), lf.Matern()), "`filter` must be a filter such as"),
     (lambda: lf.Process(lf.Matern(1.5, np.ones(2)), lf.FirstOrder()), "`force` must have a scalar lengthscale when"),
-    (lambda: lf.Process(lf.SquaredExponential(), lf.SecondOrder()), "`force` must be Matern for a filter of order two"),
     (lambda: lf.HarmonicFourier(0, (0.0, 1.0)), "`num_frequencies` must be a whole number of at least 1, got 0"),
     (lambda: lf.DrivenFourier(1.5, (0.0, 1.0)), "`num_frequencies` must be a whole number of at least 1, got 1.5"),
     (lambda: lf.RandomFourier(-2), "`num_frequencies` must be a whole number of at least 1, got -2"),
@@ -117,7 +116,14 @@ def test_parameters_under_jit():
     assert jax.jit(lambda x: lf.Matern(1.5, x).lengthscale)(-1.0) == -1.0
 
 
+SMOOTH = lf.Process(lf.SquaredExponential(), lf.SecondOrder())
 MISFITS = [
+    (
+        lambda: SMOOTH.covariance([0.0], [0.0]),
+        "`force` must be Matern to have covariances behind a filter of order two",
+    ),
+    (lambda: SMOOTH.cross_covariance([0.0], [0.0]), "got SquaredExponential with SecondOrder"),
+    (lambda: SMOOTH.variance(), "latentforce.RandomFourier takes both"),
     (lambda: PLANE.covariance(np.zeros((3, 2)), np.zeros((3, 3))), "as many columns"),
     (lambda: PLANE.covariance(np.zeros(3), np.zeros(3)), "as there are length-scales"),
     (lambda: PLANE.state_space(), "`force` must be Matern with a scalar lengthscale to have a state space"),

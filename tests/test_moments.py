@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 import cases
+from latentforce._linalg import precise
 from latentforce.dynamics import _moments
 
-pair_by_pair = jax.jit(_moments._pair_by_pair)
+pair_by_pair = precise(_moments._pair_by_pair)
 
 
 @pytest.mark.parametrize("name", ["first-order 1+0", "first-order 1e+06", "under-damped", "stiff", "repeated pole"])

@@ -63,12 +63,6 @@ class Process(eqx.Module):
                 "`force` must have a scalar lengthscale when the filter is a differential equation in time, "
                 f"got lengthscale of shape {self.force.lengthscale.shape} with {type(filter).__name__}."
             )
-        if not isinstance(force, Matern) and self.filter.order > 1:
-            raise ValueError(
-                "`force` must be Matern for a filter of order two or more (its covariances are closed forms there), "
-                f"got {type(force).__name__} with {type(filter).__name__}. Random features take any filter: "
-                "see latentforce.RandomFourier.response."
-            )
 
     # --- second moments ----------------------------------------------------------------------------------------------
 
@@ -243,6 +237,11 @@ class Process(eqx.Module):
 
         `erfcx` keeps `e^{x^2} erfc(x)` whole; where x < 0 its mirror image keeps the growing factor out of sight.
         """
+        if self.filter.order > 1:
+            raise ValueError(
+                "`force` must be Matern to have covariances behind a filter of order two or more, got "
+                f"{type(self.force).__name__} with {type(self.filter).__name__}; latentforce.RandomFourier takes both."
+            )
         alpha, beta = self.filter.coefficients.astype(lag.dtype)
         length, rate = self.force.lengthscale.astype(lag.dtype), alpha / beta
         x = (rate * length - lag / length) / math.sqrt(2)
