@@ -25,7 +25,7 @@ def test_covariance_of_draws(force, name, dtype):
     """Each entry of the sample covariance of (f, u) within five standard errors of the truth."""
     if isinstance(force, lf.SquaredExponential) and FILTERS[name].order > 1:
         with pytest.raises(ValueError, match="must be Matern to have covariances behind a filter of order two or more"):
-            lf.Process(force, FILTERS[name]).sample(jax.random.key(1), jnp.zeros(2), 1)
+            cast(lf.Process(force, FILTERS[name]), dtype).sample(jax.random.key(1), jnp.zeros(2), 1)
         return
     process, draws = cast(lf.Process(force, FILTERS[name]), dtype), 20_000
     t = jnp.asarray([0.9, 0.0, 0.01, 2.0, 0.9])  # out of order, close together, far apart, repeated
