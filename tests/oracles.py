@@ -215,11 +215,5 @@ def expm(X):
     return total
 
 
-def derivative(function, x, scale=1):
-    """Central difference in high precision: exact to about 30 digits."""
-    h = mp.mpf(10) ** -18 * scale
-    return (function(x + h) - function(x - h)) / (2 * h)
-
-
 def to_float(values):
     return np.array([[float(v) for v in row] for row in values])

@@ -74,19 +74,13 @@ class LinearSystem(eqx.Module):
         shape = (self.order,) + (1,) * s.ndim
         for column in columns:
             numerator = numerator * s[None] + column.reshape(shape).astype(s.dtype)
-        return numerator / (self.rate.astype(s.dtype) * self._characteristic(s))[None]
-
-    def _characteristic(self, s: Array) -> Array:
-        total = jnp.zeros_like(s)
-        for k in reversed(range(self.order + 1)):
-            total = total * s + self.polynomial[k].astype(s.dtype)
-        return total
+        return numerator / (self.rate.astype(s.dtype) * _characteristic(self.polynomial, s))[None]
 
     def frequency_response(self, z: Float[Array, " K"]) -> tuple[Float[Array, " K"], Float[Array, " K"]]:
         """Amplitude (positive or not) and phase of the output under the force `e^{j z t}`."""
         if self.direct is not None:
             return jnp.broadcast_to(self.direct, z.shape), jnp.zeros_like(z)
-        characteristic = self._characteristic(imaginary(z / self.rate))
+        characteristic = _characteristic(self.polynomial, imaginary(z / self.rate))
         return self.static_gain / jnp.abs(characteristic), -jnp.angle(characteristic)
 
     @property
@@ -218,10 +212,15 @@ def _companion_resolvent(
     for k in range(n - 1, 0, -1):
         term = companion @ term + polynomial[k] * eye
         adjugate = adjugate * s + term
-    characteristic = jnp.zeros_like(s)
-    for k in range(n, -1, -1):
-        characteristic = characteristic * s + polynomial[k]
-    return adjugate / characteristic
+    return adjugate / _characteristic(polynomial, s)
+
+
+def _characteristic(polynomial: Float[Array, " n_plus_1"], s: Array) -> Array:
+    """The filter's polynomial at s, real or complex, of any shape."""
+    total = jnp.zeros_like(s)
+    for k in reversed(range(polynomial.shape[0])):
+        total = total * s + polynomial[k].astype(s.dtype)
+    return total
 
 
 def _gramian_root(companion: Float[Array, "n n"]) -> Float[Array, "n n"]:
