@@ -15,6 +15,7 @@ from jaxtyping import Complex, Float
 
 from .. import _checks
 from .._checks import Numbers
+from .._parameters import POSITIVE, STABLE, parameter
 
 
 class AbstractFilter(eqx.Module):
@@ -84,8 +85,8 @@ class FirstOrder(AbstractFilter):
         10.0
     """
 
-    alpha: Float[Array, ""]
-    beta: Float[Array, ""]
+    alpha: Float[Array, ""] = parameter(POSITIVE)
+    beta: Float[Array, ""] = parameter(POSITIVE)
 
     def __init__(self, alpha: Numbers = 1.0, beta: Numbers = 1.0):
         self.alpha = _checks.positive("alpha", alpha)
@@ -120,9 +121,9 @@ class SecondOrder(AbstractFilter):
         (3.0, 0.1)
     """
 
-    mass: Float[Array, ""]
-    damping: Float[Array, ""]
-    stiffness: Float[Array, ""]
+    mass: Float[Array, ""] = parameter(POSITIVE)
+    damping: Float[Array, ""] = parameter(POSITIVE)
+    stiffness: Float[Array, ""] = parameter(POSITIVE)
 
     def __init__(self, mass: Numbers = 1.0, damping: Numbers = 1.0, stiffness: Numbers = 1.0):
         self.mass = _checks.positive("mass", mass)
@@ -165,7 +166,7 @@ class LinearODE(AbstractFilter):
         ValueError: `coefficients` must describe a stable ODE (every pole left of the imaginary axis), got [1.0, -1.0].
     """
 
-    _coefficients: Float[Array, " order_plus_1"]
+    _coefficients: Float[Array, " order_plus_1"] = parameter(STABLE)
 
     def __init__(self, coefficients: Numbers):
         self._coefficients = _checks.points("coefficients", coefficients)

@@ -9,6 +9,7 @@ from jaxtyping import Float
 
 from .. import _checks
 from .._checks import Numbers
+from .._parameters import POSITIVE, parameter
 
 
 class AbstractForce(eqx.Module):
@@ -43,8 +44,8 @@ class Matern(AbstractForce):
     """
 
     nu: float = eqx.field(static=True)
-    lengthscale: Float[Array, ""] | Float[Array, " D"]
-    variance: Float[Array, ""]
+    lengthscale: Float[Array, ""] | Float[Array, " D"] = parameter(POSITIVE)
+    variance: Float[Array, ""] = parameter(POSITIVE)
 
     def __init__(self, nu: float = 1.5, lengthscale: Numbers = 1.0, variance: Numbers = 1.0):
         if not _is_half_integer(nu):
@@ -79,8 +80,8 @@ class SquaredExponential(AbstractForce):
         2.0
     """
 
-    lengthscale: Float[Array, ""] | Float[Array, " D"]
-    variance: Float[Array, ""]
+    lengthscale: Float[Array, ""] | Float[Array, " D"] = parameter(POSITIVE)
+    variance: Float[Array, ""] = parameter(POSITIVE)
 
     def __init__(self, lengthscale: Numbers = 1.0, variance: Numbers = 1.0):
         self.lengthscale = _checks.positive("lengthscale", lengthscale, ranks=(0, 1))

@@ -3,6 +3,7 @@
 import abc
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
@@ -44,8 +45,23 @@ class AbstractFeatures(eqx.Module):
 
     def residual_variance(self, process: Process, t: Numbers) -> Float[Array, " N"]:
         """`Var[f(t) | e] = k_ff - |A(t)|^2`, never negative, shape `(N,)`."""
-        A = self.whitened(process, t)
-        return jnp.maximum(process.variance().astype(A.dtype) - jnp.sum(A * A, axis=1), 0.0)
+        return self.unexplained(process, self.whitened(process, t))
+
+    def unexplained(self, process: Process, whitened: Float[Array, "N F"]) -> Float[Array, " N"]:
+        """The residual variance (N,) where the features `A(t)` are known already."""
+        return jnp.maximum(process.variance().astype(whitened.dtype) - jnp.sum(whitened * whitened, axis=1), 0.0)
+
+    def shared(self, processes: Process, t: Numbers) -> Float[Array, "R N F"]:
+        """`Cov[f_r(t), e]` (R, N, F) for R outputs of one force, with one `e` for all of them.
+
+        The arrays in `processes` lead with an axis of length R; only the filters may differ along it. Here the
+        summary is of the force alone, so each output has the features it would have by itself.
+        """
+        return jax.vmap(lambda process: self.whitened(process, t))(processes)
+
+    def force_shared(self, processes: Process, t: Numbers) -> Float[Array, "N F"]:
+        """`Cov[u(t), e]` (N, F) for the `e` of `shared`."""
+        return self.force_whitened(jax.tree.map(lambda leaf: leaf[0], processes), t)
 
 
 def system_and_times(

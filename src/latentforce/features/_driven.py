@@ -3,6 +3,7 @@
 import math
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
@@ -10,7 +11,10 @@ from jaxtyping import Float
 from .. import _checks
 from .._checks import Numbers
 from .._linalg import precise
+from .._parameters import CONSTANT, parameter
+from ..dynamics._joint import outputs_before, shared_state
 from ..dynamics._process import Process
+from ..dynamics._responses import Motion
 from ..dynamics._system import LinearSystem
 from ._base import AbstractFeatures, system_and_times
 from ._phases import cosines, position
@@ -41,7 +45,7 @@ class DrivenFourier(AbstractFeatures):
     """
 
     num_frequencies: int = eqx.field(static=True)
-    interval: tuple[Float[Array, ""], Float[Array, ""]]
+    interval: tuple[Float[Array, ""], Float[Array, ""]] = parameter(CONSTANT)
 
     def __init__(self, num_frequencies: int, interval: tuple[Numbers, Numbers]):
         self.num_frequencies = _checks.count("num_frequencies", num_frequencies)
@@ -69,10 +73,47 @@ class DrivenFourier(AbstractFeatures):
         system, t = system_and_times(process, t, self.interval)
         return _features(self, system.observing_force(), t)
 
+    def shared(self, processes: Process, t: Numbers) -> Float[Array, "R N F"]:
+        """`Cov[f_r(t), e]` (R, N, F) for R outputs of one force: the modes, then the state at `a` of the force and of
+        all R filters together, so `F = 2 M + 1 + p + 1 + R order`.
+        """
+        return _shared_features(self, *self._systems_and_times(processes, t))
+
+    def force_shared(self, processes: Process, t: Numbers) -> Float[Array, "N F"]:
+        """`Cov[u(t), e]` (N, F) for the `e` of `shared`."""
+        systems, times = self._systems_and_times(processes, t)
+        return _shared_features(self, systems.observing_force(), times)[0]
+
+    def _systems_and_times(self, processes: Process, t: Numbers) -> tuple[LinearSystem, Float[Array, " N"]]:
+        times = _checks.points("t", t)
+        times = times.astype(processes.dtype(times, *self.interval))
+        return jax.vmap(lambda process: process.system(times.dtype))(processes), times
+
 
 @precise
 def _features(features: DrivenFourier, system: LinearSystem, t: Float[Array, " N"]) -> Float[Array, "N F"]:
-    r"""Modes and state, in three regions. With the phasor `s_k` (the state's steady motion under the noise `e^{j z_k
+    """Modes and state."""
+    modes, since_start, start, regions = _modes(features, system, t)
+    state_at_a = since_start.T @ system.root + (regions.before[None] * system.output_before(start)).T
+    return jnp.concatenate([modes, state_at_a], axis=1)
+
+
+@precise
+def _shared_features(features: DrivenFourier, systems: LinearSystem, t: Float[Array, " N"]) -> Float[Array, "R N F"]:
+    """Modes and joint state."""
+    modes, since_start, _, regions = jax.vmap(lambda system: _modes(features, system, t))(systems)
+    state, distances = shared_state(systems), regions.distances[0, : t.size]
+    before = regions.before[:, None] * outputs_before(systems, state, distances)
+    state_at_a = jnp.swapaxes(since_start, 1, 2) @ state.root + jnp.swapaxes(before, 1, 2)
+    return jnp.concatenate([modes, state_at_a], axis=2)
+
+
+def _modes(
+    features: DrivenFourier, system: LinearSystem, t: Float[Array, " N"]
+) -> tuple[Float[Array, "N K"], Float[Array, "d N"], Motion, Regions]:
+    r"""The modes of the noise; with them the state's motion since `a`.
+
+    In three regions. With the phasor `s_k` (the state's steady motion under the noise `e^{j z_k
     r}`):
 
     t < a        0                                                      and  Cov[e, f(t)] of the state at a
@@ -96,5 +137,4 @@ def _features(features: DrivenFourier, system: LinearSystem, t: Float[Array, " N
     modes = regions.within[:, None] * waves + jnp.concatenate([-since_start, since_end]).T @ jnp.concatenate(
         [state, parity[None] * state]
     )
-    state_at_a = since_start.T @ system.root + (regions.before[None] * system.output_before(start)).T
-    return jnp.concatenate([modes, state_at_a], axis=1)
+    return modes, since_start, start, regions

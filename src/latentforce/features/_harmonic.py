@@ -10,6 +10,7 @@ from jaxtyping import Complex, Float
 from .. import _checks
 from .._checks import Numbers
 from .._linalg import precise
+from .._parameters import CONSTANT, parameter
 from ..dynamics._process import Process
 from ..dynamics._system import LinearSystem, force_constants, imaginary
 from ._base import AbstractFeatures, system_and_times
@@ -40,7 +41,7 @@ class HarmonicFourier(AbstractFeatures):
     """
 
     num_frequencies: int = eqx.field(static=True)
-    interval: tuple[Float[Array, ""], Float[Array, ""]]
+    interval: tuple[Float[Array, ""], Float[Array, ""]] = parameter(CONSTANT)
 
     def __init__(self, num_frequencies: int, interval: tuple[Numbers, Numbers]):
         self.num_frequencies = _checks.count("num_frequencies", num_frequencies)

@@ -76,6 +76,10 @@ class RandomFourier(AbstractFeatures):
         t = _checks.points("t", t)
         return jnp.zeros(t.shape, process.dtype(t))
 
+    def unexplained(self, process: Process, whitened: Float[Array, "N F"]) -> Float[Array, " N"]:
+        """Zero (N,)."""
+        return jnp.zeros(whitened.shape[0], whitened.dtype)
+
     def _waves(self, process: Process, filter: AbstractFilter, t: Numbers) -> Float[Array, "N F"]:
         t = _checks.points("t", t)
         if process.force.lengthscale.ndim:

@@ -1,0 +1,1 @@
+"""Depth: layers of processes, and models that stack them."""

@@ -1,0 +1,66 @@
+"""Mean functions: what a layer does before it has learned anything."""
+
+import abc
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jaxtyping import Float
+
+from .._parameters import CONSTANT, parameter
+
+
+class AbstractMean(eqx.Module):
+    """A fixed function of the layer's inputs, (N, D) to (N, R)."""
+
+    @abc.abstractmethod
+    def __call__(self, x: Float[Array, "N D"]) -> Float[Array, "N R"] | Float[Array, ""]:
+        """The mean at the inputs."""
+
+
+class ZeroMean(AbstractMean):
+    """Nothing: the last layer's mean."""
+
+    def __call__(self, x: Float[Array, "N D"]) -> Float[Array, ""]:
+        """Zero, of any shape."""
+        return jnp.zeros((), x.dtype)
+
+
+class IdentityMean(AbstractMean):
+    """The inputs themselves: a hidden layer as wide as its inputs."""
+
+    def __call__(self, x: Float[Array, "N D"]) -> Float[Array, "N D"]:
+        """x."""
+        return x
+
+
+class LinearMean(AbstractMean):
+    """`centre + (x - centre) W`, W fixed (paper, appendix `app:experiment-details`: by SVD where widths differ)."""
+
+    weights: Float[Array, "D R"] = parameter(CONSTANT)
+    offset: Float[Array, " R"] = parameter(CONSTANT)
+
+    def __call__(self, x: Float[Array, "N D"]) -> Float[Array, "N R"]:
+        """The linear map (N, R)."""
+        return x @ self.weights + self.offset[None]
+
+
+def hidden_mean(x: np.ndarray, width: int) -> AbstractMean:
+    """Identity where the width allows it; else the leading principal directions of the inputs, or the inputs padded.
+
+    The linear map keeps the middle of the inputs where it is. A wider layer repeats no input: the additional units
+    begin at the middle.
+    """
+    n, dim = x.shape
+    if width == dim:
+        return IdentityMean()
+    centre = x.mean(axis=0)
+    if width < dim:
+        _, _, directions = np.linalg.svd(x - centre, full_matrices=False)
+        weights = np.zeros((dim, width))
+        weights[:, : min(n, width)] = directions[:width].T
+    else:
+        weights = np.eye(dim, width)
+    dtype = x.dtype
+    return LinearMean(jnp.asarray(weights, dtype), jnp.asarray(centre.mean() - centre @ weights, dtype))

@@ -1,0 +1,61 @@
+"""The deep model: a stack of layers and a likelihood."""
+
+import equinox as eqx
+import jax.numpy as jnp
+from jax import Array
+from jaxtyping import Float
+
+from ._layer import Layer
+from ._likelihoods import AbstractLikelihood
+
+
+class Model(eqx.Module):
+    """Layers, each reading the outputs of the one before, and what is observed of the last.
+
+    One layer is a shallow model. `train_filters` says when the coefficients of the ODEs begin to be trained: 0 from
+    the start, k after k steps, None never (paper, `fig:timit`).
+    """
+
+    layers: tuple[Layer, ...]
+    likelihood: AbstractLikelihood
+    train_filters: int | None = eqx.field(static=True, default=0)
+
+    @property
+    def depth(self) -> int:
+        """The number of layers."""
+        return len(self.layers)
+
+    @property
+    def hidden_widths(self) -> tuple[int, ...]:
+        """How many standard normal numbers a draw of each hidden layer takes."""
+        return tuple(layer.num_latents for layer in self.layers[:-1])
+
+    def hidden(self, x: Float[Array, "N D"], normals: tuple[Float[Array, "S #N Q"], ...]) -> Float[Array, "S N R"]:
+        """S draws of what the last layer reads, through all hidden ones; one "draw", the inputs, without any."""
+        if not normals:
+            return x[None]
+        drawn = self.layers[0].draw(x, normals[0])
+        for layer, normal in zip(self.layers[1:-1], normals[1:], strict=True):
+            drawn = through(layer, drawn, normal)
+        return drawn
+
+    def moments(
+        self, x: Float[Array, "N D"], normals: tuple[Float[Array, "S #N Q"], ...]
+    ) -> tuple[Float[Array, "S N R"], Float[Array, "S N R"]]:
+        """Means and variances of the last layer for each draw of the hidden ones: a mixture of S Gaussians."""
+        hidden = self.hidden(x, normals)
+        mean, variance = self.layers[-1].moments(hidden.reshape(-1, hidden.shape[2]))
+        shape = (*hidden.shape[:2], mean.shape[1])
+        return mean.reshape(shape), variance.reshape(shape)
+
+    def kl(self) -> Float[Array, ""]:
+        """The sum of the layers' Kullback-Leibler divergences from the prior."""
+        return sum((layer.posterior.kl() for layer in self.layers[1:]), self.layers[0].posterior.kl())
+
+
+def through(layer: Layer, x: Float[Array, "S N D"], normal: Float[Array, "S #N Q"]) -> Float[Array, "S N R"]:
+    """One draw of a layer for each draw of its inputs."""
+    S, N, _ = x.shape
+    normal = jnp.broadcast_to(normal, (S, N, normal.shape[2]))
+    drawn = layer.draw(x.reshape(S * N, -1), normal.reshape(1, S * N, -1))
+    return drawn.reshape(S, N, -1)

@@ -1,0 +1,162 @@
+"""How forces become a layer's outputs: a force for each output, or a few forces shared by all."""
+
+import abc
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax import Array
+from jaxtyping import Float
+
+from .._parameters import FREE, parameter
+from ..dynamics._filters import AbstractFilter
+from ..dynamics._forces import AbstractForce
+from ..dynamics._joint import shared_state
+from ..dynamics._process import Process
+from ..features._base import AbstractFeatures
+from ..features._random import RandomFourier
+
+Times = Float[Array, "K N"] | Float[Array, "K N D"]
+
+
+class AbstractOutputs(eqx.Module):
+    """The prior of a layer's functions. `features` and the times lead with an axis of K directions."""
+
+    @abc.abstractmethod
+    def summary(self, features: AbstractFeatures, t: Times) -> tuple[Float[Array, "a B N F"], Float[Array, "N a"]]:
+        """Feature maps of each output and block, and the variance that they leave unexplained."""
+
+    @abc.abstractmethod
+    def force(
+        self, features: AbstractFeatures, t: Times, force: int, direction: int
+    ) -> tuple[Process, Float[Array, "N F"]]:
+        """The process (for its force's prior) and `Cov[u(t), e]` of one force along one direction."""
+
+    @abc.abstractmethod
+    def block(self, force: int, direction: int) -> tuple[int, int]:
+        """Group and block of the features of that force along that direction."""
+
+    @property
+    @abc.abstractmethod
+    def num_forces(self) -> int | None:
+        """How many different forces there are along a direction; None: as many as groups."""
+
+    @abc.abstractmethod
+    def residual_covariance(
+        self, features: AbstractFeatures, A: Float[Array, "a B N F"]
+    ) -> Float[Array, "N a a"] | None:
+        """What the features leave unexplained, jointly for all outputs; None where outputs are independent."""
+
+
+class IndependentOutputs(AbstractOutputs):
+    """Every output has its own forces, one along each direction: `g_r(t) = sum_k f_rk(t_k)`.
+
+    The process's arrays lead with (G, K): G is the number of outputs, or one where all share their kernels.
+    """
+
+    process: Process
+
+    def summary(self, features: AbstractFeatures, t: Times) -> tuple[Float[Array, "a B N F"], Float[Array, "N a"]]:
+        """See `AbstractOutputs`: a = G, B = K."""
+
+        def one(features: AbstractFeatures, process: Process, t: Array) -> tuple[Array, Array]:
+            A = features.whitened(process, t)
+            return A, features.unexplained(process, A)
+
+        A, residual = jax.vmap(jax.vmap(one), (None, 0, None))(features, self.process, t)
+        return A, jnp.sum(residual, axis=1).T
+
+    def force(
+        self, features: AbstractFeatures, t: Times, force: int, direction: int
+    ) -> tuple[Process, Float[Array, "N F"]]:
+        """See `AbstractOutputs`."""
+        kernel = min(force, jax.tree.leaves(self.process)[0].shape[0] - 1)
+        process = jax.tree.map(lambda leaf: leaf[kernel, direction], self.process)
+        one = jax.tree.map(lambda leaf: leaf[direction], features)
+        return process, one.force_whitened(process, t[direction])
+
+    def block(self, force: int, direction: int) -> tuple[int, int]:
+        """See `AbstractOutputs`."""
+        return force, direction
+
+    @property
+    def num_forces(self) -> None:
+        """See `AbstractOutputs`."""
+        return None
+
+    def residual_covariance(self, features: AbstractFeatures, A: Float[Array, "a B N F"]) -> None:
+        """None: outputs are independent."""
+        return None
+
+
+class SharedForces(AbstractOutputs):
+    """Q forces drive all R outputs: `filter_r(f_r) = sum_q sensitivity_rq u_q` (paper, `eq:lfm-equation`).
+
+    Arrays of the force lead with (Q, K), of the filters with (R, K), the sensitivities are (R, Q, K).
+    """
+
+    driving: AbstractForce
+    filter: AbstractFilter
+    sensitivity: Float[Array, "R Q K"] = parameter(FREE)
+
+    def summary(self, features: AbstractFeatures, t: Times) -> tuple[Float[Array, "a B N F"], Float[Array, "N a"]]:
+        """See `AbstractOutputs`: a = R, B = Q K."""
+        A = jax.vmap(
+            lambda features, processes, t: jax.vmap(lambda process: features.shared(process, t))(processes)
+        )(features, self._processes(), t)  # (K, Q, R, N, F)
+        A = self.sensitivity[..., None, None] * jnp.transpose(A, (2, 1, 0, 3, 4))
+        R, Q, K, N, F = A.shape
+        A = A.reshape(R, Q * K, N, F)
+        if isinstance(features, RandomFourier):
+            return A, jnp.zeros((N, R), A.dtype)
+        variance = jnp.diagonal(self._covariance())
+        return A, jnp.maximum(variance[None] - jnp.sum(A * A, axis=(1, 3)).T, 0.0)
+
+    def force(
+        self, features: AbstractFeatures, t: Times, force: int, direction: int
+    ) -> tuple[Process, Float[Array, "N F"]]:
+        """See `AbstractOutputs`."""
+        processes = jax.tree.map(lambda leaf: leaf[direction, force], self._processes())
+        one = jax.tree.map(lambda leaf: leaf[direction], features)
+        return jax.tree.map(lambda leaf: leaf[0], processes), one.force_shared(processes, t[direction])
+
+    def block(self, force: int, direction: int) -> tuple[int, int]:
+        """See `AbstractOutputs`."""
+        return 0, force * self.sensitivity.shape[2] + direction
+
+    @property
+    def num_forces(self) -> int:
+        """Q."""
+        return self.sensitivity.shape[1]
+
+    def residual_covariance(self, features: AbstractFeatures, A: Float[Array, "a B N F"]) -> Float[Array, "N a a"]:
+        """See `AbstractOutputs`."""
+        explained = jnp.einsum("rbnf,sbnf->nrs", A, A)
+        if isinstance(features, RandomFourier):
+            return jnp.zeros_like(explained)
+        return self._covariance()[None] - explained
+
+    def _processes(self) -> Process:
+        """Processes with arrays that lead with (K, Q, R)."""
+        R, Q, K = self.sensitivity.shape
+
+        def spread(leaf: Array, missing: int) -> Array:
+            leaf = jnp.expand_dims(jnp.swapaxes(leaf, 0, 1), missing)
+            return jnp.broadcast_to(leaf, (K, Q, R, *leaf.shape[3:]))
+
+        force = jax.tree.map(lambda leaf: spread(leaf, 2), self.driving)
+        filter = jax.tree.map(lambda leaf: spread(leaf, 1), self.filter)
+        return jax.vmap(jax.vmap(jax.vmap(Process)))(force, filter)
+
+    def _covariance(self) -> Float[Array, "R R"]:
+        """`Cov[f_r(t), f_s(t)]` a priori."""
+
+        def one(processes: Process) -> Float[Array, "R R"]:
+            dtype = self.sensitivity.dtype
+            systems = jax.vmap(lambda process: process.system(dtype))(processes)
+            root = shared_state(systems).output_root(systems)
+            return root @ root.T
+
+        covariance = jax.vmap(jax.vmap(one))(self._processes())  # (K, Q, R, R)
+        return jnp.einsum("rqk,sqk,kqrs->rs", self.sensitivity, self.sensitivity, covariance)
+

@@ -1,0 +1,233 @@
+"""Variational posteriors q(e) of whitened features: full, block-diagonal by direction, or diagonal covariance.
+
+Shapes: `e` is (g, B, F), g independent groups of B blocks of F features. Feature maps `A` are (a, B, N, F); where one
+of a and g is one, it serves all of the other.
+"""
+
+import abc
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax import Array
+from jaxtyping import Float, PRNGKeyArray
+
+from .._parameters import FREE, POSITIVE, TRIANGULAR, parameter
+
+
+class AbstractPosterior(eqx.Module):
+    """`q(e) = N(mean, root root^T)` against the prior `N(0, I)`."""
+
+    mean: eqx.AbstractVar[Float[Array, "g B F"]]
+
+    @abc.abstractmethod
+    def spread(self, A: Float[Array, "a B N F"]) -> Float[Array, "N r"]:
+        """`|A root|^2`: the variance of `A . e`, for each output r."""
+
+    @abc.abstractmethod
+    def spread_jointly(self, A: Float[Array, "a B N F"]) -> Float[Array, "N a a"]:
+        """Covariance of `A_r . e` and `A_s . e` for outputs r, s of one group."""
+
+    @abc.abstractmethod
+    def kl(self) -> Float[Array, ""]:
+        """`KL(q(e) || N(0, I))`."""
+
+    @abc.abstractmethod
+    def rows(self, group: int, block: int) -> Float[Array, "F c"]:
+        """A root of the covariance of one block."""
+
+    @abc.abstractmethod
+    def deviate(self, normal: Float[Array, "g B F"]) -> Float[Array, "g B F"]:
+        """`root @ normal`."""
+
+    @classmethod
+    @abc.abstractmethod
+    def start(cls, shape: tuple[int, int, int], deviation: float, dtype: jnp.dtype) -> "AbstractPosterior":
+        """Mean zero and every standard deviation `deviation`."""
+
+    @abc.abstractmethod
+    def moments(self) -> tuple[Float[Array, "*lead c"], Float[Array, "*lead c c"]]:
+        """Mean and covariance of each independent part."""
+
+    @abc.abstractmethod
+    def with_moments(self, mean: Float[Array, "*lead c"], covariance: Float[Array, "*lead c c"]) -> "AbstractPosterior":
+        """A posterior of this kind with those moments."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """`(g, B, F)`."""
+        return self.mean.shape
+
+    def project(self, A: Float[Array, "a B N F"]) -> Float[Array, "N r"]:
+        """`A . mean`, for each output."""
+        return apply(A, self.mean)
+
+    def sample(self, key: PRNGKeyArray) -> Float[Array, "g B F"]:
+        """One draw of all features."""
+        return self.mean + self.deviate(jax.random.normal(key, self.mean.shape, self.mean.dtype))
+
+    def _distance(self) -> Float[Array, ""]:
+        return jnp.sum(self.mean * self.mean) - self.mean.size
+
+
+class FullPosterior(AbstractPosterior):
+    """One covariance for all features of a group (the paper's)."""
+
+    mean: Float[Array, "g B F"] = parameter(FREE)
+    root: Float[Array, "g BF BF"] = parameter(TRIANGULAR)
+
+    def spread(self, A: Float[Array, "a B N F"]) -> Float[Array, "N r"]:
+        """See `AbstractPosterior`."""
+        flat = _flat(A)
+        if flat.shape[0] == 1:
+            g, size, _ = self.root.shape
+            moved = flat[0] @ jnp.moveaxis(self.root, 0, 1).reshape(size, g * size)
+            return jnp.sum((moved * moved).reshape(-1, g, size), axis=2)
+        root = jnp.broadcast_to(self.root, (flat.shape[0], *self.root.shape[1:]))
+        return jnp.sum((flat @ root) ** 2, axis=2).T
+
+    def spread_jointly(self, A: Float[Array, "a B N F"]) -> Float[Array, "N a a"]:
+        """See `AbstractPosterior`."""
+        return _gram(_flat(A) @ self.root)
+
+    def kl(self) -> Float[Array, ""]:
+        """See `AbstractPosterior`."""
+        return _kl(self._distance(), self.root, jnp.diagonal(self.root, axis1=1, axis2=2))
+
+    def rows(self, group: int, block: int) -> Float[Array, "F c"]:
+        """See `AbstractPosterior`."""
+        size = self.mean.shape[2]
+        return self.root[group, block * size : (block + 1) * size]
+
+    def deviate(self, normal: Float[Array, "g B F"]) -> Float[Array, "g B F"]:
+        """See `AbstractPosterior`."""
+        return jnp.einsum("gij,gj->gi", self.root, normal.reshape(normal.shape[0], -1)).reshape(normal.shape)
+
+    def moments(self) -> tuple[Float[Array, "*lead c"], Float[Array, "*lead c c"]]:
+        """See `AbstractPosterior`."""
+        return self.mean.reshape(self.root.shape[:2]), self.root @ jnp.swapaxes(self.root, 1, 2)
+
+    def with_moments(self, mean: Float[Array, "*lead c"], covariance: Float[Array, "*lead c c"]) -> "FullPosterior":
+        """See `AbstractPosterior`."""
+        return FullPosterior(mean.reshape(self.mean.shape), jnp.linalg.cholesky(covariance))
+
+    @classmethod
+    def start(cls, shape: tuple[int, int, int], deviation: float, dtype: jnp.dtype) -> "FullPosterior":
+        """See `AbstractPosterior`."""
+        g, B, F = shape
+        root = jnp.broadcast_to(deviation * jnp.eye(B * F, dtype=dtype), (g, B * F, B * F))
+        return cls(jnp.zeros(shape, dtype), root)
+
+
+class BlockPosterior(AbstractPosterior):
+    """Directions independent: a covariance for each block, so the cost grows linearly with their number."""
+
+    mean: Float[Array, "g B F"] = parameter(FREE)
+    root: Float[Array, "g B F F"] = parameter(TRIANGULAR)
+
+    def spread(self, A: Float[Array, "a B N F"]) -> Float[Array, "N r"]:
+        """See `AbstractPosterior`."""
+        if A.shape[0] == 1:
+            g, B, F, _ = self.root.shape
+            moved = A[0] @ self.root.transpose(1, 2, 0, 3).reshape(B, F, g * F)
+            return jnp.sum((moved * moved).reshape(B, -1, g, F), axis=(0, 3))
+        root = jnp.broadcast_to(self.root, (A.shape[0], *self.root.shape[1:]))
+        return jnp.sum((A @ root) ** 2, axis=(1, 3)).T
+
+    def spread_jointly(self, A: Float[Array, "a B N F"]) -> Float[Array, "N a a"]:
+        """See `AbstractPosterior`."""
+        return _gram(_flat(A @ self.root))
+
+    def kl(self) -> Float[Array, ""]:
+        """See `AbstractPosterior`."""
+        return _kl(self._distance(), self.root, jnp.diagonal(self.root, axis1=2, axis2=3))
+
+    def rows(self, group: int, block: int) -> Float[Array, "F c"]:
+        """See `AbstractPosterior`."""
+        return self.root[group, block]
+
+    def deviate(self, normal: Float[Array, "g B F"]) -> Float[Array, "g B F"]:
+        """See `AbstractPosterior`."""
+        return jnp.einsum("gbij,gbj->gbi", self.root, normal)
+
+    def moments(self) -> tuple[Float[Array, "*lead c"], Float[Array, "*lead c c"]]:
+        """See `AbstractPosterior`."""
+        return self.mean, self.root @ jnp.swapaxes(self.root, 2, 3)
+
+    def with_moments(self, mean: Float[Array, "*lead c"], covariance: Float[Array, "*lead c c"]) -> "BlockPosterior":
+        """See `AbstractPosterior`."""
+        return BlockPosterior(mean, jnp.linalg.cholesky(covariance))
+
+    @classmethod
+    def start(cls, shape: tuple[int, int, int], deviation: float, dtype: jnp.dtype) -> "BlockPosterior":
+        """See `AbstractPosterior`."""
+        g, B, F = shape
+        root = jnp.broadcast_to(deviation * jnp.eye(F, dtype=dtype), (g, B, F, F))
+        return cls(jnp.zeros(shape, dtype), root)
+
+
+class DiagonalPosterior(AbstractPosterior):
+    """All features independent: the cheapest."""
+
+    mean: Float[Array, "g B F"] = parameter(FREE)
+    scale: Float[Array, "g B F"] = parameter(POSITIVE)
+
+    def spread(self, A: Float[Array, "a B N F"]) -> Float[Array, "N r"]:
+        """See `AbstractPosterior`."""
+        squared, variance = _flat(A) ** 2, (self.scale**2).reshape(self.scale.shape[0], -1)
+        if squared.shape[0] == 1:
+            return squared[0] @ variance.T
+        return jnp.einsum("rnf,rf->nr", squared, jnp.broadcast_to(variance, (squared.shape[0], variance.shape[1])))
+
+    def spread_jointly(self, A: Float[Array, "a B N F"]) -> Float[Array, "N a a"]:
+        """See `AbstractPosterior`."""
+        return _gram(_flat(A * self.scale[:, :, None]))
+
+    def kl(self) -> Float[Array, ""]:
+        """See `AbstractPosterior`."""
+        return _kl(self._distance(), self.scale, self.scale)
+
+    def rows(self, group: int, block: int) -> Float[Array, "F c"]:
+        """See `AbstractPosterior`."""
+        return jnp.diag(self.scale[group, block])
+
+    def deviate(self, normal: Float[Array, "g B F"]) -> Float[Array, "g B F"]:
+        """See `AbstractPosterior`."""
+        return self.scale * normal
+
+    def moments(self) -> tuple[Float[Array, "*lead c"], Float[Array, "*lead c c"]]:
+        """See `AbstractPosterior`."""
+        return self.mean[..., None], (self.scale**2)[..., None, None]
+
+    def with_moments(self, mean: Float[Array, "*lead c"], covariance: Float[Array, "*lead c c"]) -> "DiagonalPosterior":
+        """See `AbstractPosterior`."""
+        return DiagonalPosterior(mean[..., 0], jnp.sqrt(covariance[..., 0, 0]))
+
+    @classmethod
+    def start(cls, shape: tuple[int, int, int], deviation: float, dtype: jnp.dtype) -> "DiagonalPosterior":
+        """See `AbstractPosterior`."""
+        return cls(jnp.zeros(shape, dtype), jnp.full(shape, deviation, dtype))
+
+
+POSTERIORS = {"full": FullPosterior, "block": BlockPosterior, "diagonal": DiagonalPosterior}
+
+
+def apply(A: Float[Array, "a B N F"], e: Float[Array, "g B F"]) -> Float[Array, "N r"]:
+    """`A . e` for each output, where one of a and g may serve all of the other."""
+    if e.shape[0] == 1:
+        return jnp.einsum("abnf,bf->na", A, e[0])
+    if A.shape[0] == 1:
+        return jnp.einsum("bnf,gbf->ng", A[0], e)
+    return jnp.einsum("gbnf,gbf->ng", A, e)
+
+
+def _flat(A: Float[Array, "a B N F"]) -> Float[Array, "a N BF"]:
+    return jnp.moveaxis(A, 1, 2).reshape(A.shape[0], A.shape[2], -1)
+
+
+def _gram(moved: Float[Array, "a N c"]) -> Float[Array, "N a a"]:
+    return jnp.einsum("rnc,snc->nrs", moved, moved)
+
+
+def _kl(distance: Float[Array, ""], root: Array, diagonal: Array) -> Float[Array, ""]:
+    return (jnp.sum(root * root) + distance) / 2 - jnp.sum(jnp.log(jnp.abs(diagonal)))

@@ -1,0 +1,1 @@
+"""Inference: objectives, training, prediction, and the posterior of the force."""

@@ -1,0 +1,96 @@
+"""Objectives: pure functions of (model, batch, key), in nats for each observation, to be maximised."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+from jax.scipy.special import logsumexp
+from jaxtyping import Float, PRNGKeyArray
+
+from ..depth._model import Model
+
+
+class Batch(NamedTuple):
+    """Rows of data: inputs, targets, weights (of mean one over the whole data), and the size of the whole data.
+
+    A NaN target was not observed. A row of weight w counts as w rows, and `num_data` is the sum of all weights.
+    """
+
+    x: Float[Array, "N D"]
+    y: Float[Array, "N P"]
+    weight: Float[Array, " N"]
+    num_data: Float[Array, ""]
+
+
+def whole(x: Float[Array, "N D"], y: Float[Array, "N P"], weight: Float[Array, " N"] | None = None) -> Batch:
+    """All of the data as one batch."""
+    weight = jnp.ones(x.shape[0], x.dtype) if weight is None else weight
+    return Batch(x, y, weight / jnp.mean(weight), jnp.sum(weight))
+
+
+def elbo(model: Model, batch: Batch, key: PRNGKeyArray, num_samples: int = 1) -> Float[Array, ""]:
+    """The doubly stochastic evidence lower bound for each row (paper, section `sec:DLFM`).
+
+    Exact for one layer; else `num_samples` draws of the hidden layers are averaged over.
+
+    !!! example
+
+        >>> import jax, jax.numpy as jnp, latentforce as lf
+        >>> x = jnp.linspace(0.0, 1.0, 20)[:, None]
+        >>> model = lf.build("lfm-driven", x, jnp.sin(6 * x), num_frequencies=5)
+        >>> bool(jnp.isfinite(lf.elbo(model, lf.whole(x, jnp.sin(6 * x)), jax.random.key(0))))
+        True
+    """
+    mean, variance = model.moments(batch.x, normals(model, key, num_samples, batch.x))
+    expected = model.likelihood.expected_log_prob(batch.y, mean, variance)
+    return _average(jnp.mean(jnp.sum(expected, axis=2), axis=0), batch) - model.kl() / batch.num_data
+
+
+def importance_weighted_bound(
+    model: Model, batch: Batch, key: PRNGKeyArray, num_samples: int = 1, num_inner: int = 10
+) -> Float[Array, ""]:
+    """A tighter bound: given all features, each row's likelihood is averaged before its logarithm is taken.
+
+    `log p(y) >= E_q(e) sum_n log p(y_n | e) - KL`, and `p(y_n | e)` is an expectation over what the features leave
+    open of the hidden layers: `num_inner` draws of that go inside the logarithm, `num_samples` draws of e outside.
+    It grows with `num_inner`, and with one inner draw it is no smaller than `elbo`.
+    """
+
+    def one(key: PRNGKeyArray) -> Float[Array, " N"]:
+        features, noise = jax.random.split(key)
+        drawn = [layer.posterior.sample(k) for layer, k in zip(model.layers, _split(features, model.depth), strict=True)]
+        h = jnp.broadcast_to(batch.x[None], (num_inner, *batch.x.shape))
+        for layer, e, normal in zip(
+            model.layers[:-1], drawn[:-1], normals(model, noise, num_inner, batch.x), strict=True
+        ):
+            flat = layer.draw_given(h.reshape(-1, h.shape[2]), e, normal.reshape(1, -1, normal.shape[2]))
+            h = flat.reshape(num_inner, batch.x.shape[0], -1)
+        mean, variance = model.layers[-1].given(h.reshape(-1, h.shape[2]), drawn[-1])
+        shape = (num_inner, batch.x.shape[0], mean.shape[1])
+        values = model.likelihood.log_density(batch.y, mean.reshape(shape), variance.reshape(shape))
+        return logsumexp(jnp.sum(values, axis=2), axis=0) - jnp.log(jnp.asarray(num_inner, mean.dtype))
+
+    values = jnp.mean(jax.vmap(one)(jax.random.split(key, num_samples)), axis=0)
+    return _average(values, batch) - model.kl() / batch.num_data
+
+
+def normals(
+    model: Model, key: PRNGKeyArray, num_samples: int, x: Float[Array, "N D"]
+) -> tuple[Float[Array, "S N Q"], ...]:
+    """Standard normal numbers for the hidden layers."""
+    widths = model.hidden_widths
+    return tuple(
+        jax.random.normal(k, (num_samples, x.shape[0], width), x.dtype)
+        for k, width in zip(_split(key, len(widths)), widths, strict=True)
+    )
+
+
+def _average(values: Float[Array, " N"], batch: Batch) -> Float[Array, ""]:
+    return jnp.mean(batch.weight * values)
+
+
+def _split(key: PRNGKeyArray, num: int) -> list[PRNGKeyArray]:
+    return list(jax.random.split(key, num)) if num else []
+
+

@@ -1,0 +1,208 @@
+"""Prediction: a mixture of Gaussians over draws of the hidden layers, and what is observed of it."""
+
+from functools import cache, partial
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.scipy.special import logsumexp
+from jaxtyping import Float, PRNGKeyArray
+from scipy.special import ndtri
+from scipy.stats import qmc
+
+from .. import _checks
+from .._checks import Numbers
+from .._data import matrix
+from .._linalg import precise
+from ..depth._likelihoods import AbstractLikelihood
+from ..depth._model import Model
+
+ROWS = 4096  # rows times draws that are worked on at once is this times 16, whatever the number of rows
+
+
+class Prediction(eqx.Module):
+    """What is believed of the functions f and of observations y at N inputs: a mixture of S equally likely Gaussians.
+
+    `means` and `variances` (S, N, R) are of f; `mean`, `variance`, `quantile`, ... speak of y unless they say `f_`.
+    """
+
+    means: Float[Array, "S N R"]
+    variances: Float[Array, "S N R"]
+    likelihood: AbstractLikelihood
+
+    @property
+    def f_mean(self) -> Float[Array, "N R"]:
+        """Mean of f."""
+        return jnp.mean(self.means, axis=0)
+
+    @property
+    def f_variance(self) -> Float[Array, "N R"]:
+        """Total variance of f: the mean of the variances and the variance of the means."""
+        return _total(self.means, self.variances)[1]
+
+    @property
+    def mean(self) -> Float[Array, "N P"]:
+        """Mean of y."""
+        return self._moments()[0]
+
+    @property
+    def variance(self) -> Float[Array, "N P"]:
+        """Total variance of y."""
+        return self._moments()[1]
+
+    def log_density(self, y: Float[Array, "N P"]) -> Float[Array, "N P"]:
+        """`log p(y)` of each observation (zero where it is NaN)."""
+        values = self.likelihood.log_density(y, self.means, self.variances)
+        return logsumexp(values, axis=0) - jnp.log(jnp.asarray(values.shape[0], values.dtype))
+
+    def cdf(self, y: Float[Array, "N P"]) -> Float[Array, "N P"]:
+        """`P(Y <= y)`."""
+        y = jnp.broadcast_to(y[None], (self.means.shape[0], *y.shape))
+        return jnp.mean(self.likelihood.predictive_cdf(y, self.means, self.variances), axis=0)
+
+    def quantile(self, level: float) -> Float[Array, "N P"]:
+        """The quantile of y at a level between 0 and 1: of the mixture itself, by bisection."""
+        if not 0 < level < 1:
+            raise ValueError(f"`level` must lie between 0 and 1, got {level!r}.")
+        mean, variance = self._moments()
+        return _quantile(self, jnp.asarray(level, mean.dtype), mean, jnp.sqrt(variance))
+
+    def interval(self, coverage: float = 0.9) -> tuple[Float[Array, "N P"], Float[Array, "N P"]]:
+        """The central interval that holds y with probability `coverage`."""
+        if not 0 < coverage < 1:
+            raise ValueError(f"`coverage` must lie between 0 and 1, got {coverage!r}.")
+        return self.quantile((1 - coverage) / 2), self.quantile((1 + coverage) / 2)
+
+    def sample(self, key: PRNGKeyArray, num_samples: int = 1) -> Float[Array, "n N P"]:
+        """Draws of y, each input by itself (for coherent functions see `sample_functions`)."""
+        which, normal, noise = jax.random.split(key, 3)
+        S, N, R = self.means.shape
+        index = jax.random.randint(which, (num_samples, N, 1), 0, S)
+        mean, variance = (jnp.take_along_axis(v, index, axis=0) for v in (self.means, self.variances))
+        f = mean + jnp.sqrt(variance) * jax.random.normal(normal, (num_samples, N, R), mean.dtype)
+        return self.likelihood.sample(noise, f)
+
+    def _moments(self) -> tuple[Float[Array, "N P"], Float[Array, "N P"]]:
+        return _total(*self.likelihood.predictive_moments(self.means, self.variances))
+
+
+def predict(
+    model: Model, x: Numbers, *, num_samples: int = 100, seed: int = 0, chunk: int | None = None
+) -> Prediction:
+    """What a trained model says of new inputs (N, D) or (N,).
+
+    The same quasi-random numbers serve every input, so the answer depends on `seed` alone, not on which inputs are
+    asked for together or on `chunk`, the number of rows worked on at once.
+
+    !!! example
+
+        >>> import jax.numpy as jnp, latentforce as lf
+        >>> x = jnp.linspace(0.0, 1.0, 30)
+        >>> model = lf.build("dlfm-driven", x, jnp.sin(6 * x), num_frequencies=5)
+        >>> prediction = lf.predict(model, x)
+        >>> low, high = prediction.interval(0.9)
+        >>> prediction.mean.shape, bool(jnp.all(low < high))
+        ((30, 1), True)
+    """
+    normals, dtype = _normals(model, num_samples, seed)
+    means, variances = _by_chunks(partial(_moments, model, normals), x, dtype, chunk, len(normals) and num_samples)
+    return Prediction(means, variances, model.likelihood)
+
+
+def predict_mean(
+    model: Model, x: Numbers, *, num_samples: int = 100, seed: int = 0, chunk: int | None = None
+) -> Float[Array, "N P"]:
+    """The mean of y alone; where y's mean is f's, the last layer's variance is never computed.
+
+    !!! example
+
+        >>> import jax.numpy as jnp, latentforce as lf
+        >>> x = jnp.linspace(0.0, 1.0, 30)
+        >>> lf.predict_mean(lf.build("lfm-driven", x, x, num_frequencies=5), x).shape
+        (30, 1)
+    """
+    normals, dtype = _normals(model, num_samples, seed)
+    return _by_chunks(partial(_mean, model, normals), x, dtype, chunk, len(normals) and num_samples)[0]
+
+
+def hidden_marginals(
+    model: Model, x: Numbers, *, num_samples: int = 100, seed: int = 0
+) -> list[tuple[Float[Array, "N R"], Float[Array, "N R"]]]:
+    """Mean and total variance of every layer's outputs, the last one's f included (paper, `fig:hidden-layers`)."""
+    normals, dtype = _normals(model, num_samples, seed)
+    marginals = []
+    for depth in range(model.depth):
+        part = Model(model.layers[: depth + 1], model.likelihood)
+        marginals.append(_total(*_moments(part, normals[:depth], jnp.asarray(matrix("x", x), dtype))))
+    return marginals
+
+
+def mean_log_density(model: Any, x: Float[Array, "N D"], y: Float[Array, "N P"]) -> Float[Array, ""]:
+    """The average of `log p(y)` over rows, with all of a row's targets."""
+    return jnp.mean(jnp.sum(predict(model, x).log_density(y), axis=1))
+
+
+@precise
+def _moments(model: Model, normals: tuple[Array, ...], x: Float[Array, "N D"]) -> tuple[Array, Array]:
+    return model.moments(x, normals)
+
+
+@precise
+def _mean(model: Model, normals: tuple[Array, ...], x: Float[Array, "N D"]) -> tuple[Float[Array, "1 N P"]]:
+    hidden = model.hidden(x, normals)
+    flat = hidden.reshape(-1, hidden.shape[2])
+    mean = model.layers[-1].expectation(flat)
+    return (jnp.mean(mean.reshape(*hidden.shape[:2], -1), axis=0)[None],)
+
+
+def _normals(model: Model, num_samples: int, seed: int) -> tuple[tuple[Float[Array, "S 1 Q"], ...], Any]:
+    """Quasi-random standard normal numbers for the hidden layers, the same for all inputs."""
+    _checks.count("num_samples", num_samples)
+    dtype = model.layers[0].posterior.mean.dtype
+    widths = model.hidden_widths
+    numbers = _halton(num_samples, sum(widths), seed)
+    parts = np.split(numbers, np.cumsum(widths)[:-1], axis=1) if widths else []
+    return tuple(jnp.asarray(part[:, None, :], dtype) for part in parts), dtype
+
+
+@cache
+def _halton(num: int, dimension: int, seed: int) -> np.ndarray:
+    """Standard normal numbers (num, dimension) that fill space evenly."""
+    if dimension == 0:
+        return np.zeros((num, 0))
+    return ndtri(qmc.Halton(dimension, rng=np.random.default_rng(seed)).random(num))
+
+
+def _by_chunks(function: Any, x: Numbers, dtype: Any, chunk: int | None, draws: int) -> tuple[Array, ...]:
+    """`function` of rows, some at a time, joined along axis 1; the last chunk is filled up, so one size is compiled."""
+    rows = jnp.asarray(matrix("x", x), dtype)
+    num = rows.shape[0]
+    size = min(num, max(ROWS * 16 // max(draws, 1), 1) if chunk is None else _checks.count("chunk", chunk))
+    padded = jnp.concatenate([rows, jnp.repeat(rows[-1:], -num % size, axis=0)])
+    parts = [function(padded[start : start + size]) for start in range(0, num, size)]
+    return tuple(jnp.concatenate(pieces, axis=1)[:, :num] for pieces in zip(*parts, strict=True))
+
+
+def _total(means: Float[Array, "S N R"], variances: Float[Array, "S N R"]) -> tuple[Array, Array]:
+    return jnp.mean(means, axis=0), jnp.mean(variances, axis=0) + jnp.var(means, axis=0)
+
+
+@jax.jit
+def _quantile(
+    prediction: Prediction, level: Float[Array, ""], mean: Float[Array, "N P"], deviation: Float[Array, "N P"]
+) -> Float[Array, "N P"]:
+    """Bisection between bounds that Cantelli's inequality gives for any distribution with these moments."""
+    low = mean - deviation * jnp.sqrt((1 - level) / level) - 1
+    high = mean + deviation * jnp.sqrt(level / (1 - level))
+
+    def halve(_: int, ends: tuple[Array, Array]) -> tuple[Array, Array]:
+        low, high = ends
+        middle = (low + high) / 2
+        below = prediction.cdf(middle) < level
+        return jnp.where(below, middle, low), jnp.where(below, high, middle)
+
+    steps = 60 if mean.dtype == jnp.float64 else 30
+    return jax.lax.fori_loop(0, steps, halve, (low, high))[1]
