@@ -1,6 +1,11 @@
 """latentforce: Gaussian processes driven through differential equations, shallow and deep, on JAX."""
 
 from ._version import __version__ as __version__
+from .depth._likelihoods import Bernoulli as Bernoulli
+from .depth._likelihoods import Gaussian as Gaussian
+from .depth._likelihoods import HeteroscedasticGaussian as HeteroscedasticGaussian
+from .depth._likelihoods import Poisson as Poisson
+from .depth._likelihoods import StudentT as StudentT
 from .dynamics._filters import FirstOrder as FirstOrder
 from .dynamics._filters import Identity as Identity
 from .dynamics._filters import LinearODE as LinearODE
@@ -12,17 +17,46 @@ from .features._driven import DrivenFourier as DrivenFourier
 from .features._harmonic import HarmonicFourier as HarmonicFourier
 from .features._points import InducingPoints as InducingPoints
 from .features._random import RandomFourier as RandomFourier
+from .inference._exact import condition as condition
+from .inference._exact import log_marginal_likelihood as log_marginal_likelihood
+from .inference._objectives import elbo as elbo
+from .inference._objectives import importance_weighted_bound as importance_weighted_bound
+from .inference._objectives import whole as whole
+from .inference._prediction import hidden_marginals as hidden_marginals
+from .inference._prediction import predict as predict
+from .inference._prediction import predict_mean as predict_mean
+from .inference._training import TrainingError as TrainingError
+from .inference._training import fit as fit
+from .presets import build as build
+from .presets import presets as presets
 
 __all__ = [
+    "Bernoulli",
     "DrivenFourier",
     "FirstOrder",
+    "Gaussian",
     "HarmonicFourier",
+    "HeteroscedasticGaussian",
     "Identity",
     "InducingPoints",
     "LinearODE",
     "Matern",
+    "Poisson",
     "Process",
     "RandomFourier",
     "SecondOrder",
     "SquaredExponential",
+    "StudentT",
+    "TrainingError",
+    "build",
+    "condition",
+    "elbo",
+    "fit",
+    "hidden_marginals",
+    "importance_weighted_bound",
+    "log_marginal_likelihood",
+    "predict",
+    "predict_mean",
+    "presets",
+    "whole",
 ]

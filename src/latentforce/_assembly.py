@@ -96,7 +96,7 @@ def _layer(options: Options, index: int, x: np.ndarray, num_outputs: int, last: 
         inputs = _bounded(options, inputs, features, spans)
     A, _ = jax.eval_shape(lambda: outputs.summary(features, inputs(jnp.zeros((1, x.shape[1]), options.dtype))))
     tiny = not last and options.start == "paper"
-    shape = (groups, A.shape[1], A.shape[3])
+    shape = (groups, A.shape[1], A.shape[2])
     return Layer(
         inputs=inputs,
         outputs=outputs,

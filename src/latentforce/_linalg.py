@@ -24,6 +24,21 @@ def precise(function: Callable, **options: Any) -> Callable:
     return jax.jit(in_full_precision, **options)
 
 
+def computed(*vectors: Float[Array, "*shape"]) -> list[Float[Array, "*shape"]]:
+    """The vectors as they are, but computed here and kept.
+
+    XLA's fusion on a CPU computes an expression anew wherever it is used: cosines for F numbers become cosines for
+    N x F entries, a random number is drawn again in every pass. A matrix product is never repeated, so the vectors go
+    through one with the identity; it is exact, and has a gradient.
+    """
+    rows = jnp.stack(vectors if len(vectors) > 1 else vectors * 2)
+    eye = jnp.eye(rows.shape[0], dtype=rows.dtype)
+    kept = jax.lax.platform_dependent(
+        rows, cpu=lambda rows: jnp.tensordot(eye, rows, axes=1, precision="highest"), default=lambda rows: rows
+    )
+    return list(kept[: len(vectors)])
+
+
 def stable_cholesky(matrix: Float[Array, "n n"], scale: Float[Array, " n"] | None = None) -> Float[Array, "n n"]:
     """The Cholesky factor of a covariance: the library's one place for jitter.
 

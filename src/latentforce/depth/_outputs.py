@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
+from .._linalg import computed
 from .._parameters import FREE, parameter
 from ..dynamics._filters import AbstractFilter
 from ..dynamics._forces import AbstractForce
@@ -23,7 +24,7 @@ class AbstractOutputs(eqx.Module):
     """The prior of a layer's functions. `features` and the times lead with an axis of K directions."""
 
     @abc.abstractmethod
-    def summary(self, features: AbstractFeatures, t: Times) -> tuple[Float[Array, "a B N F"], Float[Array, "N a"]]:
+    def summary(self, features: AbstractFeatures, t: Times) -> tuple[Float[Array, "a B F N"], Float[Array, "N a"]]:
         """Feature maps of each output and block, and the variance that they leave unexplained."""
 
     @abc.abstractmethod
@@ -43,7 +44,7 @@ class AbstractOutputs(eqx.Module):
 
     @abc.abstractmethod
     def residual_covariance(
-        self, features: AbstractFeatures, A: Float[Array, "a B N F"]
+        self, features: AbstractFeatures, A: Float[Array, "a B F N"]
     ) -> Float[Array, "N a a"] | None:
         """What the features leave unexplained, jointly for all outputs; None where outputs are independent."""
 
@@ -56,14 +57,14 @@ class IndependentOutputs(AbstractOutputs):
 
     process: Process
 
-    def summary(self, features: AbstractFeatures, t: Times) -> tuple[Float[Array, "a B N F"], Float[Array, "N a"]]:
+    def summary(self, features: AbstractFeatures, t: Times) -> tuple[Float[Array, "a B F N"], Float[Array, "N a"]]:
         """See `AbstractOutputs`: a = G, B = K."""
 
         def one(features: AbstractFeatures, process: Process, t: Array) -> tuple[Array, Array]:
             A = features.whitened(process, t)
-            return A, features.unexplained(process, A)
+            return A.T, features.unexplained(process, A)
 
-        A, residual = jax.vmap(jax.vmap(one), (None, 0, None))(features, self.process, t)
+        A, residual = jax.vmap(jax.vmap(one), (None, 0, None))(features, self.process, computed(t)[0])
         return A, jnp.sum(residual, axis=1).T
 
     def force(
@@ -84,7 +85,7 @@ class IndependentOutputs(AbstractOutputs):
         """See `AbstractOutputs`."""
         return None
 
-    def residual_covariance(self, features: AbstractFeatures, A: Float[Array, "a B N F"]) -> None:
+    def residual_covariance(self, features: AbstractFeatures, A: Float[Array, "a B F N"]) -> None:
         """None: outputs are independent."""
         return None
 
@@ -99,18 +100,18 @@ class SharedForces(AbstractOutputs):
     filter: AbstractFilter
     sensitivity: Float[Array, "R Q K"] = parameter(FREE)
 
-    def summary(self, features: AbstractFeatures, t: Times) -> tuple[Float[Array, "a B N F"], Float[Array, "N a"]]:
+    def summary(self, features: AbstractFeatures, t: Times) -> tuple[Float[Array, "a B F N"], Float[Array, "N a"]]:
         """See `AbstractOutputs`: a = R, B = Q K."""
         A = jax.vmap(
             lambda features, processes, t: jax.vmap(lambda process: features.shared(process, t))(processes)
-        )(features, self._processes(), t)  # (K, Q, R, N, F)
-        A = self.sensitivity[..., None, None] * jnp.transpose(A, (2, 1, 0, 3, 4))
-        R, Q, K, N, F = A.shape
-        A = A.reshape(R, Q * K, N, F)
+        )(features, self._processes(), computed(t)[0])  # (K, Q, R, N, F)
+        A = self.sensitivity[..., None, None] * jnp.transpose(A, (2, 1, 0, 4, 3))
+        R, Q, K, F, N = A.shape
+        A = A.reshape(R, Q * K, F, N)
         if isinstance(features, RandomFourier):
             return A, jnp.zeros((N, R), A.dtype)
         variance = jnp.diagonal(self._covariance())
-        return A, jnp.maximum(variance[None] - jnp.sum(A * A, axis=(1, 3)).T, 0.0)
+        return A, jnp.maximum(variance[None] - jnp.sum(A * A, axis=(1, 2)).T, 0.0)
 
     def force(
         self, features: AbstractFeatures, t: Times, force: int, direction: int
@@ -129,9 +130,9 @@ class SharedForces(AbstractOutputs):
         """Q."""
         return self.sensitivity.shape[1]
 
-    def residual_covariance(self, features: AbstractFeatures, A: Float[Array, "a B N F"]) -> Float[Array, "N a a"]:
+    def residual_covariance(self, features: AbstractFeatures, A: Float[Array, "a B F N"]) -> Float[Array, "N a a"]:
         """See `AbstractOutputs`."""
-        explained = jnp.einsum("rbnf,sbnf->nrs", A, A)
+        explained = jnp.einsum("rbfn,sbfn->nrs", A, A)
         if isinstance(features, RandomFourier):
             return jnp.zeros_like(explained)
         return self._covariance()[None] - explained

@@ -1,7 +1,7 @@
 """Variational posteriors q(e) of whitened features: full, block-diagonal by direction, or diagonal covariance.
 
-Shapes: `e` is (g, B, F), g independent groups of B blocks of F features. Feature maps `A` are (a, B, N, F); where one
-of a and g is one, it serves all of the other.
+Shapes: `e` is (g, B, F), g independent groups of B blocks of F features. Feature maps `A` are (a, B, F, N), with the inputs
+last: so all products are of long rows; where one of a and g is one, it serves all of the other.
 """
 
 import abc
@@ -21,11 +21,11 @@ class AbstractPosterior(eqx.Module):
     mean: eqx.AbstractVar[Float[Array, "g B F"]]
 
     @abc.abstractmethod
-    def spread(self, A: Float[Array, "a B N F"]) -> Float[Array, "N r"]:
+    def spread(self, A: Float[Array, "a B F N"]) -> Float[Array, "N r"]:
         """`|A root|^2`: the variance of `A . e`, for each output r."""
 
     @abc.abstractmethod
-    def spread_jointly(self, A: Float[Array, "a B N F"]) -> Float[Array, "N a a"]:
+    def spread_jointly(self, A: Float[Array, "a B F N"]) -> Float[Array, "N a a"]:
         """Covariance of `A_r . e` and `A_s . e` for outputs r, s of one group."""
 
     @abc.abstractmethod
@@ -58,7 +58,7 @@ class AbstractPosterior(eqx.Module):
         """`(g, B, F)`."""
         return self.mean.shape
 
-    def project(self, A: Float[Array, "a B N F"]) -> Float[Array, "N r"]:
+    def project(self, A: Float[Array, "a B F N"]) -> Float[Array, "N r"]:
         """`A . mean`, for each output."""
         return apply(A, self.mean)
 
@@ -76,19 +76,18 @@ class FullPosterior(AbstractPosterior):
     mean: Float[Array, "g B F"] = parameter(FREE)
     root: Float[Array, "g BF BF"] = parameter(TRIANGULAR)
 
-    def spread(self, A: Float[Array, "a B N F"]) -> Float[Array, "N r"]:
+    def spread(self, A: Float[Array, "a B F N"]) -> Float[Array, "N r"]:
         """See `AbstractPosterior`."""
-        flat = _flat(A)
+        flat, (g, size, _) = _flat(A), self.root.shape
         if flat.shape[0] == 1:
-            g, size, _ = self.root.shape
-            moved = flat[0] @ jnp.moveaxis(self.root, 0, 1).reshape(size, g * size)
-            return jnp.sum((moved * moved).reshape(-1, g, size), axis=2)
-        root = jnp.broadcast_to(self.root, (flat.shape[0], *self.root.shape[1:]))
-        return jnp.sum((flat @ root) ** 2, axis=2).T
+            moved = jnp.swapaxes(self.root, 1, 2).reshape(g * size, size) @ flat[0]
+            return jnp.sum((moved * moved).reshape(g, size, -1), axis=1).T
+        root = jnp.broadcast_to(self.root, (flat.shape[0], size, size))
+        return jnp.sum((jnp.swapaxes(root, 1, 2) @ flat) ** 2, axis=1).T
 
-    def spread_jointly(self, A: Float[Array, "a B N F"]) -> Float[Array, "N a a"]:
+    def spread_jointly(self, A: Float[Array, "a B F N"]) -> Float[Array, "N a a"]:
         """See `AbstractPosterior`."""
-        return _gram(_flat(A) @ self.root)
+        return _gram(jnp.swapaxes(self.root, 1, 2) @ _flat(A))
 
     def kl(self) -> Float[Array, ""]:
         """See `AbstractPosterior`."""
@@ -125,18 +124,18 @@ class BlockPosterior(AbstractPosterior):
     mean: Float[Array, "g B F"] = parameter(FREE)
     root: Float[Array, "g B F F"] = parameter(TRIANGULAR)
 
-    def spread(self, A: Float[Array, "a B N F"]) -> Float[Array, "N r"]:
+    def spread(self, A: Float[Array, "a B F N"]) -> Float[Array, "N r"]:
         """See `AbstractPosterior`."""
+        g, B, F, _ = self.root.shape
         if A.shape[0] == 1:
-            g, B, F, _ = self.root.shape
-            moved = A[0] @ self.root.transpose(1, 2, 0, 3).reshape(B, F, g * F)
-            return jnp.sum((moved * moved).reshape(B, -1, g, F), axis=(0, 3))
-        root = jnp.broadcast_to(self.root, (A.shape[0], *self.root.shape[1:]))
-        return jnp.sum((A @ root) ** 2, axis=(1, 3)).T
+            moved = self.root.transpose(1, 0, 3, 2).reshape(B, g * F, F) @ A[0]
+            return jnp.sum((moved * moved).reshape(B, g, F, -1), axis=(0, 2)).T
+        root = jnp.broadcast_to(self.root, (A.shape[0], B, F, F))
+        return jnp.sum((jnp.swapaxes(root, 2, 3) @ A) ** 2, axis=(1, 2)).T
 
-    def spread_jointly(self, A: Float[Array, "a B N F"]) -> Float[Array, "N a a"]:
+    def spread_jointly(self, A: Float[Array, "a B F N"]) -> Float[Array, "N a a"]:
         """See `AbstractPosterior`."""
-        return _gram(_flat(A @ self.root))
+        return _gram(_flat(jnp.swapaxes(self.root, 2, 3) @ A))
 
     def kl(self) -> Float[Array, ""]:
         """See `AbstractPosterior`."""
@@ -172,16 +171,16 @@ class DiagonalPosterior(AbstractPosterior):
     mean: Float[Array, "g B F"] = parameter(FREE)
     scale: Float[Array, "g B F"] = parameter(POSITIVE)
 
-    def spread(self, A: Float[Array, "a B N F"]) -> Float[Array, "N r"]:
+    def spread(self, A: Float[Array, "a B F N"]) -> Float[Array, "N r"]:
         """See `AbstractPosterior`."""
         squared, variance = _flat(A) ** 2, (self.scale**2).reshape(self.scale.shape[0], -1)
         if squared.shape[0] == 1:
-            return squared[0] @ variance.T
-        return jnp.einsum("rnf,rf->nr", squared, jnp.broadcast_to(variance, (squared.shape[0], variance.shape[1])))
+            return (variance @ squared[0]).T
+        return jnp.einsum("rfn,rf->nr", squared, jnp.broadcast_to(variance, (squared.shape[0], variance.shape[1])))
 
-    def spread_jointly(self, A: Float[Array, "a B N F"]) -> Float[Array, "N a a"]:
+    def spread_jointly(self, A: Float[Array, "a B F N"]) -> Float[Array, "N a a"]:
         """See `AbstractPosterior`."""
-        return _gram(_flat(A * self.scale[:, :, None]))
+        return _gram(_flat(A * self.scale[..., None]))
 
     def kl(self) -> Float[Array, ""]:
         """See `AbstractPosterior`."""
@@ -212,21 +211,21 @@ class DiagonalPosterior(AbstractPosterior):
 POSTERIORS = {"full": FullPosterior, "block": BlockPosterior, "diagonal": DiagonalPosterior}
 
 
-def apply(A: Float[Array, "a B N F"], e: Float[Array, "g B F"]) -> Float[Array, "N r"]:
+def apply(A: Float[Array, "a B F N"], e: Float[Array, "g B F"]) -> Float[Array, "N r"]:
     """`A . e` for each output, where one of a and g may serve all of the other."""
     if e.shape[0] == 1:
-        return jnp.einsum("abnf,bf->na", A, e[0])
+        return jnp.einsum("abfn,bf->na", A, e[0])
     if A.shape[0] == 1:
-        return jnp.einsum("bnf,gbf->ng", A[0], e)
-    return jnp.einsum("gbnf,gbf->ng", A, e)
+        return (e.reshape(e.shape[0], -1) @ _flat(A)[0]).T
+    return jnp.einsum("gbfn,gbf->ng", A, e)
 
 
-def _flat(A: Float[Array, "a B N F"]) -> Float[Array, "a N BF"]:
-    return jnp.moveaxis(A, 1, 2).reshape(A.shape[0], A.shape[2], -1)
+def _flat(A: Float[Array, "a B F N"]) -> Float[Array, "a BF N"]:
+    return A.reshape(A.shape[0], -1, A.shape[3])
 
 
-def _gram(moved: Float[Array, "a N c"]) -> Float[Array, "N a a"]:
-    return jnp.einsum("rnc,snc->nrs", moved, moved)
+def _gram(moved: Float[Array, "a c N"]) -> Float[Array, "N a a"]:
+    return jnp.einsum("rcn,scn->nrs", moved, moved)
 
 
 def _kl(distance: Float[Array, ""], root: Array, diagonal: Array) -> Float[Array, ""]:

@@ -10,14 +10,14 @@ from jaxtyping import Float
 
 from .. import _checks
 from .._checks import Numbers
-from .._linalg import precise
+from .._linalg import computed, precise
 from .._parameters import CONSTANT, parameter
 from ..dynamics._joint import outputs_before, shared_state
 from ..dynamics._process import Process
 from ..dynamics._responses import Motion
 from ..dynamics._system import LinearSystem
 from ._base import AbstractFeatures, system_and_times
-from ._phases import cosines, position
+from ._phases import position, waves
 from ._regions import Regions
 
 
@@ -94,8 +94,8 @@ class DrivenFourier(AbstractFeatures):
 def _features(features: DrivenFourier, system: LinearSystem, t: Float[Array, " N"]) -> Float[Array, "N F"]:
     """Modes and state."""
     modes, since_start, start, regions = _modes(features, system, t)
-    state_at_a = since_start.T @ system.root + (regions.before[None] * system.output_before(start)).T
-    return jnp.concatenate([modes, state_at_a], axis=1)
+    state_at_a = system.root.T @ since_start + regions.before[None] * system.output_before(start)
+    return jnp.concatenate([modes, state_at_a]).T
 
 
 @precise
@@ -104,13 +104,13 @@ def _shared_features(features: DrivenFourier, systems: LinearSystem, t: Float[Ar
     modes, since_start, _, regions = jax.vmap(lambda system: _modes(features, system, t))(systems)
     state, distances = shared_state(systems), regions.distances[0, : t.size]
     before = regions.before[:, None] * outputs_before(systems, state, distances)
-    state_at_a = jnp.swapaxes(since_start, 1, 2) @ state.root + jnp.swapaxes(before, 1, 2)
-    return jnp.concatenate([modes, state_at_a], axis=2)
+    state_at_a = jnp.swapaxes(state.root, 1, 2) @ since_start + before
+    return jnp.swapaxes(jnp.concatenate([modes, state_at_a], axis=1), 1, 2)
 
 
 def _modes(
     features: DrivenFourier, system: LinearSystem, t: Float[Array, " N"]
-) -> tuple[Float[Array, "N K"], Float[Array, "d N"], Motion, Regions]:
+) -> tuple[Float[Array, "K N"], Float[Array, "d N"], Motion, Regions]:
     r"""The modes of the noise; with them the state's motion since `a`.
 
     In three regions. With the phasor `s_k` (the state's steady motion under the noise `e^{j z_k
@@ -128,13 +128,15 @@ def _modes(
     amplitude, phase = system.frequency_response(z)
     phase = phase - (system.degree + 1) * jnp.arctan(z / system.decay)
     high, low = position(regions.inside, a, b)
-    waves = cosines(norm * system.spectral_amplitude(z) * amplitude, k, phase, (high / 2, low / 2))
+    size = norm * system.spectral_amplitude(z) * amplitude
+    cosine, sine = waves(k.size, high / 2, low / 2)
+    real, imag = computed(size * jnp.cos(phase), size * jnp.sin(phase))
+    steady = real[:, None] * cosine - imag[:, None] * sine
     start, end = system.motion(regions.distances).split(t.size)
     since_start = regions.since_start[None] * system.output_after(start)
     since_end = regions.beyond[None] * system.output_after(end)
     state = (norm * system.noise_scale)[None] * system.phasors(z).real
     parity = jnp.where(k % 2 == 0, 1.0, -1.0).astype(t.dtype)
-    modes = regions.within[:, None] * waves + jnp.concatenate([-since_start, since_end]).T @ jnp.concatenate(
-        [state, parity[None] * state]
-    )
+    weights = jnp.concatenate([state, parity[None] * state])
+    modes = regions.within[None] * steady + weights.T @ jnp.concatenate([-since_start, since_end])
     return modes, since_start, start, regions

@@ -9,12 +9,12 @@ from jaxtyping import Complex, Float
 
 from .. import _checks
 from .._checks import Numbers
-from .._linalg import precise
+from .._linalg import computed, precise
 from .._parameters import CONSTANT, parameter
 from ..dynamics._process import Process
 from ..dynamics._system import LinearSystem, force_constants, imaginary
 from ._base import AbstractFeatures, system_and_times
-from ._phases import cosines, position
+from ._phases import position, waves
 from ._regions import Regions
 
 
@@ -110,10 +110,10 @@ def _whitened(features: HarmonicFourier, system: LinearSystem, t: Float[Array, "
     root that needs a Cholesky factor of size p+1 and has a gradient everywhere.
     """
     scale, V = _structure(features, system, t.dtype)
-    B = _projections(features, system, t, scale)
+    B = _projections(features, system, t, scale).T
     L = jnp.linalg.cholesky(jnp.eye(V.shape[1], dtype=V.dtype) + V.T @ V)
     inner = jnp.linalg.inv((jnp.eye(V.shape[1], dtype=V.dtype) + L) @ L.T)  # (p+1, p+1): L^{-T} (I + L)^{-1}
-    return B - (B @ V) @ (inner @ V.T)
+    return (B - (V @ inner.T) @ (V.T @ B)).T
 
 
 @precise
@@ -158,14 +158,12 @@ def _projections(
     p, regions = system.degree, Regions(t, a, b)
     z = _frequencies(features.num_frequencies, b - a)
     amplitude, phase = system.frequency_response(z)
-    quarter = jnp.full(features.num_frequencies, -math.pi / 2, t.dtype)
-    harmonic = jnp.arange(features.num_frequencies + 1, dtype=t.dtype)
-    waves = cosines(
-        _twofold(scale * amplitude),
-        _twofold(harmonic),
-        jnp.concatenate([phase, phase[1:] + quarter]),
-        position(regions.inside, a, b),
-    )
+    cosine, sine = waves(z.size, *position(regions.inside, a, b))
+    size = scale * amplitude
+    real, imag = computed(size * jnp.cos(phase), size * jnp.sin(phase))
+    first = real[:, None] * cosine - imag[:, None] * sine
+    second = imag[1:, None] * cosine[1:] + real[1:, None] * sine[1:]
+    steady_waves = jnp.concatenate([first, second])
     backward = 1 - imaginary(z / system.decay)
     memory = system.output_memory.astype(backward.dtype)
     before = jnp.stack([sum(backward**i * memory[i - k] for i in range(k, p + 1)) for k in range(p + 1)])
@@ -185,4 +183,4 @@ def _projections(
         ]
     )
     weights = jnp.concatenate([before, -transient, beyond, steady])
-    return regions.within[:, None] * waves + basis.T @ (_split(weights) * _twofold(scale)[None])
+    return (regions.within[None] * steady_waves + (_split(weights) * _twofold(scale)[None]).T @ basis).T

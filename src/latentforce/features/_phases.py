@@ -6,6 +6,7 @@ exactly.
 """
 
 import math
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -43,22 +44,51 @@ def position(t: Float[Array, " N"], a: Float[Array, ""], b: Float[Array, ""]) ->
     return _with_gradient(pair, (t - a) / (b - a))
 
 
-def cosines(
-    amplitude: Float[Array, " F"], harmonic: Float[Array, " F"], phase: Float[Array, " F"], turns: Pair
-) -> Float[Array, "N F"]:
-    """`amplitude * cos(2 pi harmonic turns + phase)` for whole-number harmonics below 4096."""
-    coarse, fine = _halves(turns[0])
-    fine = (turns[0] - jax.lax.stop_gradient(coarse)) + turns[1]  # the gradient runs through this small part
-    whole = jax.lax.stop_gradient(coarse)[:, None] * harmonic[None]  # exact: both factors are short
-    turned = (whole - jnp.round(whole)) + fine[:, None] * harmonic[None]
-    return amplitude[None] * jnp.cos(2 * math.pi * turned + phase[None])
+@partial(jax.custom_jvp, nondiff_argnums=(0,))
+def waves(num: int, high: Float[Array, " N"], low: Float[Array, " N"]) -> Pair:
+    """`cos(2 pi k x)` and `sin(2 pi k x)`, (num, N) each, for k = 0 .. num-1 below 4096 and `x = high + low` turns.
+
+    One pair of matrices from which features are linear combinations, so that neither they nor their gradients need
+    another cosine. A processor multiplies faster than it takes cosines of 64 bits: there the k-th wave is a power of
+    the first. The powers lose k units in the last place, which 32 bits cannot afford.
+    """
+    if high.dtype == jnp.float64:
+        return jax.lax.platform_dependent(high, low, cpu=partial(_powers, num), default=partial(_directly, num))
+    return _directly(num, high, low)
 
 
-def turns_of_product(frequency: Pair, t: Float[Array, " N"]) -> Float[Array, "N F"]:
+@waves.defjvp
+def _waves_jvp(num: int, primals: Pair, tangents: Pair) -> tuple[Pair, Pair]:
+    """Waves turn into each other; the position moves by the sum of its two parts."""
+    cosine, sine = waves(num, *primals)
+    speed = 2 * math.pi * jnp.arange(num, dtype=cosine.dtype)[:, None] * (tangents[0] + tangents[1])[None]
+    return (cosine, sine), (-speed * sine, speed * cosine)
+
+
+def _directly(num: int, high: Float[Array, " N"], low: Float[Array, " N"]) -> Pair:
+    coarse, fine = _halves(high)
+    harmonic = jnp.arange(num, dtype=high.dtype)[:, None]
+    whole = harmonic * coarse[None]  # exact: both factors are short
+    angle = 2 * math.pi * ((whole - jnp.round(whole)) + harmonic * (fine + low)[None])
+    return jnp.cos(angle), jnp.sin(angle)
+
+
+def _powers(num: int, high: Float[Array, " N"], low: Float[Array, " N"]) -> Pair:
+    """`w^k` for k = 0 .. num-1, one after the other: a row of the matrices each."""
+    angle = 2 * math.pi * ((high - jnp.round(high)) + low)
+    step = jnp.cos(angle), jnp.sin(angle)
+
+    def turn(wave: Pair, _: None) -> tuple[Pair, Pair]:
+        return (wave[0] * step[0] - wave[1] * step[1], wave[0] * step[1] + wave[1] * step[0]), wave
+
+    return jax.lax.scan(turn, (jnp.ones_like(angle), jnp.zeros_like(angle)), None, length=num)[1]
+
+
+def turns_of_product(frequency: Pair, t: Float[Array, " N"]) -> Float[Array, "F N"]:
     """`frequency * t` less its whole turns, for any frequencies (F,) given as a pair."""
-    product, low = two_product(t[:, None], frequency[0][None, :])
-    pair = (product - jnp.round(product), low + t[:, None] * frequency[1][None])
-    plain = t[:, None] * frequency[0][None]
+    product, low = two_product(frequency[0][:, None], t[None, :])
+    pair = (product - jnp.round(product), low + frequency[1][:, None] * t[None])
+    plain = frequency[0][:, None] * t[None]
     high, low = _with_gradient(pair, plain)
     return high + low
 

@@ -100,6 +100,6 @@ def _waves(
     length = force.lengthscale.astype(t.dtype)
     frequency = divide((jnp.asarray(high), jnp.asarray(low)), (length, jnp.zeros_like(length)))
     response = filter.response(2 * math.pi * frequency[0])
-    angle = 2 * math.pi * turns_of_product(frequency, t) + jnp.angle(response)[None]
+    angle = 2 * math.pi * turns_of_product(frequency, t) + jnp.angle(response)[:, None]
     size = jnp.sqrt(force.variance.astype(t.dtype) / features.num_frequencies) * jnp.abs(response)
-    return jnp.concatenate([size[None] * jnp.cos(angle), size[None] * jnp.sin(angle)], axis=1)
+    return jnp.concatenate([size[:, None] * jnp.cos(angle), size[:, None] * jnp.sin(angle)]).T
