@@ -44,10 +44,11 @@ class Layer(eqx.Module):
     def moments(self, x: Float[Array, "N D"]) -> tuple[Float[Array, "N R"], Float[Array, "N R"]]:
         """Mean and variance of each output at each input."""
         A, residual = self.outputs.summary(self.features, self.inputs(x))
-        variance = residual + self.posterior.spread(A)
+        mean, spread = self.posterior.project_and_spread(A)
+        variance = residual + spread
         if self.mixing is not None:
             variance = variance @ (self.mixing**2).T
-        return self._mix(self.posterior.project(A), x), variance
+        return self._mix(mean, x), variance
 
     def expectation(self, x: Float[Array, "N D"]) -> Float[Array, "N R"]:
         """The mean alone: no covariance is touched."""
@@ -62,10 +63,12 @@ class Layer(eqx.Module):
         A, residual = self.outputs.summary(self.features, self.inputs(x))
         joint = self.outputs.residual_covariance(self.features, A)
         if joint is None:
-            root = _deviation(residual + self.posterior.spread(A))
+            mean, spread = self.posterior.project_and_spread(A)
+            root = _deviation(residual + spread)
         else:
+            mean = self.posterior.project(A)
             root = jax.vmap(stable_cholesky)(joint + self.posterior.spread_jointly(A))
-        return self._mix(_deviate(self.posterior.project(A), root, normal), x)
+        return self._mix(_deviate(mean, root, normal), x)
 
     def draw_given(
         self, x: Float[Array, "N D"], e: Float[Array, "g B F"], normal: Float[Array, "S #N Q"]

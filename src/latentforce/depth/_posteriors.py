@@ -24,6 +24,10 @@ class AbstractPosterior(eqx.Module):
     def spread(self, A: Float[Array, "a B F N"]) -> Float[Array, "N r"]:
         """`|A root|^2`: the variance of `A . e`, for each output r."""
 
+    def project_and_spread(self, A: Float[Array, "a B F N"]) -> tuple[Float[Array, "N r"], Float[Array, "N r"]]:
+        """Both at once, which may be cheaper."""
+        return self.project(A), self.spread(A)
+
     @abc.abstractmethod
     def spread_jointly(self, A: Float[Array, "a B F N"]) -> Float[Array, "N a a"]:
         """Covariance of `A_r . e` and `A_s . e` for outputs r, s of one group."""
@@ -78,12 +82,17 @@ class FullPosterior(AbstractPosterior):
 
     def spread(self, A: Float[Array, "a B F N"]) -> Float[Array, "N r"]:
         """See `AbstractPosterior`."""
+        return self.project_and_spread(A)[1]
+
+    def project_and_spread(self, A: Float[Array, "a B F N"]) -> tuple[Float[Array, "N r"], Float[Array, "N r"]]:
+        """One product with the mean as one more column of the root: A is read once."""
         flat, (g, size, _) = _flat(A), self.root.shape
+        rows = jnp.concatenate([jnp.swapaxes(self.root, 1, 2), self.mean.reshape(g, 1, size)], axis=1)
         if flat.shape[0] == 1:
-            moved = jnp.swapaxes(self.root, 1, 2).reshape(g * size, size) @ flat[0]
-            return jnp.sum((moved * moved).reshape(g, size, -1), axis=1).T
-        root = jnp.broadcast_to(self.root, (flat.shape[0], size, size))
-        return jnp.sum((jnp.swapaxes(root, 1, 2) @ flat) ** 2, axis=1).T
+            moved = (rows.reshape(g * (size + 1), size) @ flat[0]).reshape(g, size + 1, -1)
+        else:
+            moved = jnp.broadcast_to(rows, (flat.shape[0], size + 1, size)) @ flat
+        return moved[:, -1].T, jnp.sum(moved[:, :-1] ** 2, axis=1).T
 
     def spread_jointly(self, A: Float[Array, "a B F N"]) -> Float[Array, "N a a"]:
         """See `AbstractPosterior`."""
@@ -126,12 +135,18 @@ class BlockPosterior(AbstractPosterior):
 
     def spread(self, A: Float[Array, "a B F N"]) -> Float[Array, "N r"]:
         """See `AbstractPosterior`."""
+        return self.project_and_spread(A)[1]
+
+    def project_and_spread(self, A: Float[Array, "a B F N"]) -> tuple[Float[Array, "N r"], Float[Array, "N r"]]:
+        """One product with the mean as one more column of each root: A is read once."""
         g, B, F, _ = self.root.shape
+        rows = jnp.concatenate([jnp.swapaxes(self.root, 2, 3), self.mean[:, :, None]], axis=2)  # (g, B, F+1, F)
         if A.shape[0] == 1:
-            moved = self.root.transpose(1, 0, 3, 2).reshape(B, g * F, F) @ A[0]
-            return jnp.sum((moved * moved).reshape(B, g, F, -1), axis=(0, 2)).T
-        root = jnp.broadcast_to(self.root, (A.shape[0], B, F, F))
-        return jnp.sum((jnp.swapaxes(root, 2, 3) @ A) ** 2, axis=(1, 2)).T
+            moved = jnp.swapaxes(rows, 0, 1).reshape(B, g * (F + 1), F) @ A[0]
+            moved = jnp.swapaxes(moved.reshape(B, g, F + 1, -1), 0, 1)
+        else:
+            moved = jnp.broadcast_to(rows, (A.shape[0], B, F + 1, F)) @ A
+        return jnp.sum(moved[:, :, -1], axis=1).T, jnp.sum(moved[:, :, :-1] ** 2, axis=(1, 2)).T
 
     def spread_jointly(self, A: Float[Array, "a B F N"]) -> Float[Array, "N a a"]:
         """See `AbstractPosterior`."""

@@ -14,7 +14,8 @@ from .._parameters import CONSTANT, parameter
 from ..dynamics._process import Process
 from ..dynamics._system import LinearSystem, force_constants, imaginary
 from ._base import AbstractFeatures, system_and_times
-from ._phases import position, waves
+from ._phases import position
+from ._phases import waves as unit_waves
 from ._regions import Regions
 
 
@@ -99,7 +100,8 @@ def _twofold(values: Float[Array, " M_plus_1"]) -> Float[Array, " F"]:
 
 @precise
 def _cross(features: HarmonicFourier, system: LinearSystem, t: Float[Array, " N"]) -> Float[Array, "N F"]:
-    return _projections(features, system, t, jnp.ones(features.num_frequencies + 1, t.dtype))
+    waves, weights, basis = _projections(features, system, t, jnp.ones(features.num_frequencies + 1, t.dtype))
+    return (waves + weights @ basis).T
 
 
 @precise
@@ -110,10 +112,12 @@ def _whitened(features: HarmonicFourier, system: LinearSystem, t: Float[Array, "
     root that needs a Cholesky factor of size p+1 and has a gradient everywhere.
     """
     scale, V = _structure(features, system, t.dtype)
-    B = _projections(features, system, t, scale).T
-    L = jnp.linalg.cholesky(jnp.eye(V.shape[1], dtype=V.dtype) + V.T @ V)
-    inner = jnp.linalg.inv((jnp.eye(V.shape[1], dtype=V.dtype) + L) @ L.T)  # (p+1, p+1): L^{-T} (I + L)^{-1}
-    return (B - (V @ inner.T) @ (V.T @ B)).T
+    waves, weights, basis = _projections(features, system, t, scale)
+    eye = jnp.eye(V.shape[1], dtype=V.dtype)
+    L = jnp.linalg.cholesky(eye + V.T @ V)
+    inner = V @ jnp.linalg.inv((eye + L) @ L.T).T  # (F, p+1), as everything that follows but waves: T = I - V inner^T
+    weights = jnp.concatenate([weights - inner @ (V.T @ weights), -inner], axis=1)
+    return (waves + weights @ jnp.concatenate([basis, V.T @ waves])).T
 
 
 @precise
@@ -143,8 +147,8 @@ def _structure(
 
 def _projections(
     features: HarmonicFourier, system: LinearSystem, t: Float[Array, " N"], scale: Float[Array, " M_plus_1"]
-) -> Float[Array, "N F"]:
-    r"""`Cov[output(t), v]`, each frequency times its `scale`.
+) -> tuple[Float[Array, "F N"], Float[Array, "F d"], Float[Array, "d N"]]:
+    r"""`Cov[v, output(t)]` = waves + weights @ basis, each frequency times its `scale`.
 
     In complex form, `e^{jz r}` with the cosine feature as real and the sine feature as imaginary part:
 
@@ -158,7 +162,7 @@ def _projections(
     p, regions = system.degree, Regions(t, a, b)
     z = _frequencies(features.num_frequencies, b - a)
     amplitude, phase = system.frequency_response(z)
-    cosine, sine = waves(z.size, *position(regions.inside, a, b))
+    cosine, sine = unit_waves(z.size, *position(regions.inside, a, b))
     size = scale * amplitude
     real, imag = computed(size * jnp.cos(phase), size * jnp.sin(phase))
     first = real[:, None] * cosine - imag[:, None] * sine
@@ -183,4 +187,4 @@ def _projections(
         ]
     )
     weights = jnp.concatenate([before, -transient, beyond, steady])
-    return (regions.within[None] * steady_waves + (_split(weights) * _twofold(scale)[None]).T @ basis).T
+    return regions.within[None] * steady_waves, (_split(weights) * _twofold(scale)[None]).T, basis

@@ -92,7 +92,7 @@ class Plan:
         rate = self.learning_rate
         if self.cosine_steps is not None and isinstance(rate, float):
             rate = optax.cosine_decay_schedule(rate, self.cosine_steps)
-        return optax.with_extra_args_support(optax.adam(rate))
+        return optax.with_extra_args_support(optax.flatten(optax.adam(rate)))
 
 
 class State(NamedTuple):
