@@ -17,8 +17,13 @@ from .features._driven import DrivenFourier as DrivenFourier
 from .features._harmonic import HarmonicFourier as HarmonicFourier
 from .features._points import InducingPoints as InducingPoints
 from .features._random import RandomFourier as RandomFourier
+from .inference._collapsed import collapse as collapse
+from .inference._collapsed import collapsed_bound as collapsed_bound
+from .inference._collapsed import compress as compress
 from .inference._exact import condition as condition
 from .inference._exact import log_marginal_likelihood as log_marginal_likelihood
+from .inference._force import force as force
+from .inference._functions import sample_functions as sample_functions
 from .inference._objectives import elbo as elbo
 from .inference._objectives import importance_weighted_bound as importance_weighted_bound
 from .inference._objectives import whole as whole
@@ -49,14 +54,19 @@ __all__ = [
     "StudentT",
     "TrainingError",
     "build",
+    "collapse",
+    "collapsed_bound",
+    "compress",
     "condition",
     "elbo",
     "fit",
+    "force",
     "hidden_marginals",
     "importance_weighted_bound",
     "log_marginal_likelihood",
     "predict",
     "predict_mean",
     "presets",
+    "sample_functions",
     "whole",
 ]

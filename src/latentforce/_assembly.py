@@ -84,7 +84,12 @@ def exact(options: Options, x: np.ndarray, likelihood: AbstractLikelihood) -> Ex
 
 
 def _layer(options: Options, index: int, x: np.ndarray, num_outputs: int, last: bool) -> Layer:
-    joint = options.family == "points" and isinstance(options.filter, Identity) and options.num_forces is None
+    joint = (
+        options.family == "points"
+        and isinstance(options.filter, Identity)
+        and options.num_forces is None
+        and x.shape[1] > 1
+    )
     inputs, times = _inputs(options, index, x, joint and options.directions is None)
     joint = isinstance(inputs, Jointly)
     spans = _spans(times)

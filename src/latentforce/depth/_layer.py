@@ -48,12 +48,12 @@ class Layer(eqx.Module):
         variance = residual + spread
         if self.mixing is not None:
             variance = variance @ (self.mixing**2).T
-        return self._mix(mean, x), variance
+        return self.finish(mean, x), variance
 
     def expectation(self, x: Float[Array, "N D"]) -> Float[Array, "N R"]:
         """The mean alone: no covariance is touched."""
         A, _ = self.outputs.summary(self.features, self.inputs(x))
-        return self._mix(self.posterior.project(A), x)
+        return self.finish(self.posterior.project(A), x)
 
     def draw(self, x: Float[Array, "N D"], normal: Float[Array, "S #N Q"]) -> Float[Array, "S N R"]:
         """S draws of the outputs at each input, from standard normal numbers, for each input or the same for all.
@@ -68,7 +68,7 @@ class Layer(eqx.Module):
         else:
             mean = self.posterior.project(A)
             root = jax.vmap(stable_cholesky)(joint + self.posterior.spread_jointly(A))
-        return self._mix(_deviate(mean, root, normal), x)
+        return self.finish(_deviate(mean, root, normal), x)
 
     def draw_given(
         self, x: Float[Array, "N D"], e: Float[Array, "g B F"], normal: Float[Array, "S #N Q"]
@@ -77,7 +77,7 @@ class Layer(eqx.Module):
         A, residual = self.outputs.summary(self.features, self.inputs(x))
         joint = self.outputs.residual_covariance(self.features, A)
         root = _deviation(residual) if joint is None else jax.vmap(stable_cholesky)(joint)
-        return self._mix(_deviate(apply(A, e), root, normal), x)
+        return self.finish(_deviate(apply(A, e), root, normal), x)
 
     def given(self, x: Float[Array, "N D"], e: Float[Array, "g B F"]) -> tuple[Array, Array]:
         """Mean (N, R) and variance (N, R) of the outputs where all features are known."""
@@ -85,9 +85,10 @@ class Layer(eqx.Module):
         residual = jnp.broadcast_to(residual, (x.shape[0], self.num_latents))
         if self.mixing is not None:
             residual = residual @ (self.mixing**2).T
-        return self._mix(apply(A, e), x), residual
+        return self.finish(apply(A, e), x), residual
 
-    def _mix(self, latent: Float[Array, "*S N Q"], x: Float[Array, "N D"]) -> Float[Array, "*S N R"]:
+    def finish(self, latent: Float[Array, "*S N Q"], x: Float[Array, "N D"]) -> Float[Array, "*S N R"]:
+        """Latent functions mixed, and the mean added."""
         mixed = latent if self.mixing is None else latent @ self.mixing.T
         mean = self.mean(x)
         return mixed + (mean[None] if mixed.ndim > mean.ndim > 0 else mean)

@@ -17,7 +17,8 @@ from ..dynamics._process import Process
 from ..features._base import AbstractFeatures
 from ..features._random import RandomFourier
 
-Times = Float[Array, "K N"] | Float[Array, "K N D"]
+Times1 = Float[Array, " N"] | Float[Array, "N D"]  # of one direction
+Times = Float[Array, "K N"] | Float[Array, "K N D"]  # of all
 
 
 class AbstractOutputs(eqx.Module):
@@ -29,9 +30,13 @@ class AbstractOutputs(eqx.Module):
 
     @abc.abstractmethod
     def force(
-        self, features: AbstractFeatures, t: Times, force: int, direction: int
-    ) -> tuple[Process, Float[Array, "N F"]]:
-        """The process (for its force's prior) and `Cov[u(t), e]` of one force along one direction."""
+        self, features: AbstractFeatures, t: Times1, force: int, direction: int
+    ) -> tuple[Float[Array, "N F"], Float[Array, "N N"]]:
+        """`Cov[u(t), e]` of one force along one direction, and the covariance of u that the features leave."""
+
+    @abc.abstractmethod
+    def residual_kernel(self, features: AbstractFeatures, t1: Times, t2: Times) -> Float[Array, "a B N1 N2"]:
+        """The covariance of each output and block between two sets of times that the features leave unexplained."""
 
     @abc.abstractmethod
     def block(self, force: int, direction: int) -> tuple[int, int]:
@@ -68,13 +73,23 @@ class IndependentOutputs(AbstractOutputs):
         return A, jnp.sum(residual, axis=1).T
 
     def force(
-        self, features: AbstractFeatures, t: Times, force: int, direction: int
-    ) -> tuple[Process, Float[Array, "N F"]]:
+        self, features: AbstractFeatures, t: Times1, force: int, direction: int
+    ) -> tuple[Float[Array, "N F"], Float[Array, "N N"]]:
         """See `AbstractOutputs`."""
         kernel = min(force, jax.tree.leaves(self.process)[0].shape[0] - 1)
         process = jax.tree.map(lambda leaf: leaf[kernel, direction], self.process)
         one = jax.tree.map(lambda leaf: leaf[direction], features)
-        return process, one.force_whitened(process, t[direction])
+        A = one.force_whitened(process, t)
+        return A, one.unexplained_covariance(process.force_covariance(t, t), A, A)
+
+    def residual_kernel(self, features: AbstractFeatures, t1: Times, t2: Times) -> Float[Array, "a B N1 N2"]:
+        """See `AbstractOutputs`."""
+
+        def one(features: AbstractFeatures, process: Process, t1: Array, t2: Array) -> Float[Array, "N1 N2"]:
+            A1, A2 = features.whitened(process, t1), features.whitened(process, t2)
+            return features.unexplained_covariance(process.covariance(t1, t2), A1, A2)
+
+        return jax.vmap(jax.vmap(one), (None, 0, None, None))(features, self.process, t1, t2)
 
     def block(self, force: int, direction: int) -> tuple[int, int]:
         """See `AbstractOutputs`."""
@@ -114,12 +129,26 @@ class SharedForces(AbstractOutputs):
         return A, jnp.maximum(variance[None] - jnp.sum(A * A, axis=(1, 2)).T, 0.0)
 
     def force(
-        self, features: AbstractFeatures, t: Times, force: int, direction: int
-    ) -> tuple[Process, Float[Array, "N F"]]:
+        self, features: AbstractFeatures, t: Times1, force: int, direction: int
+    ) -> tuple[Float[Array, "N F"], Float[Array, "N N"]]:
         """See `AbstractOutputs`."""
         processes = jax.tree.map(lambda leaf: leaf[direction, force], self._processes())
         one = jax.tree.map(lambda leaf: leaf[direction], features)
-        return jax.tree.map(lambda leaf: leaf[0], processes), one.force_shared(processes, t[direction])
+        A = one.force_shared(processes, t)
+        prior = jax.tree.map(lambda leaf: leaf[0], processes).force_covariance(t, t)
+        return A, one.unexplained_covariance(prior, A, A)
+
+    def residual_kernel(self, features: AbstractFeatures, t1: Times, t2: Times) -> Float[Array, "a B N1 N2"]:
+        """See `AbstractOutputs`."""
+
+        def one(features: AbstractFeatures, processes: Process, t1: Array, t2: Array) -> Float[Array, "R N1 N2"]:
+            A1, A2 = features.shared(processes, t1), features.shared(processes, t2)
+            prior = jax.vmap(lambda process: process.covariance(t1, t2))(processes)
+            return jax.vmap(features.unexplained_covariance)(prior, A1, A2)
+
+        each = jax.vmap(jax.vmap(one, (None, 0, None, None)))(features, self._processes(), t1, t2)  # (K, Q, R, ..)
+        each = self.sensitivity[..., None, None] ** 2 * jnp.moveaxis(each, (0, 1, 2), (2, 1, 0))
+        return each.reshape(each.shape[0], -1, *each.shape[3:])
 
     def block(self, force: int, direction: int) -> tuple[int, int]:
         """See `AbstractOutputs`."""

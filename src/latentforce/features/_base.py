@@ -51,6 +51,12 @@ class AbstractFeatures(eqx.Module):
         """The residual variance (N,) where the features `A(t)` are known already."""
         return jnp.maximum(process.variance().astype(whitened.dtype) - jnp.sum(whitened * whitened, axis=1), 0.0)
 
+    def unexplained_covariance(
+        self, prior: Float[Array, "N1 N2"], whitened1: Float[Array, "N1 F"], whitened2: Float[Array, "N2 F"]
+    ) -> Float[Array, "N1 N2"]:
+        """What the features leave of a prior covariance between two sets of values, of the output or of the force."""
+        return prior - jnp.matmul(whitened1, whitened2.T, precision="highest")
+
     def shared(self, processes: Process, t: Numbers) -> Float[Array, "R N F"]:
         """`Cov[f_r(t), e]` (R, N, F) for R outputs of one force, with one `e` for all of them.
 

@@ -80,6 +80,12 @@ class RandomFourier(AbstractFeatures):
         """Zero (N,)."""
         return jnp.zeros(whitened.shape[0], whitened.dtype)
 
+    def unexplained_covariance(
+        self, prior: Float[Array, "N1 N2"], whitened1: Float[Array, "N1 F"], whitened2: Float[Array, "N2 F"]
+    ) -> Float[Array, "N1 N2"]:
+        """Zero (N1, N2)."""
+        return jnp.zeros_like(prior)
+
     def _waves(self, process: Process, filter: AbstractFilter, t: Numbers) -> Float[Array, "N F"]:
         t = _checks.points("t", t)
         if process.force.lengthscale.ndim:

@@ -64,7 +64,8 @@ class Progress(NamedTuple):
     history: History
 
 
-class Fit(NamedTuple, Generic[AnyModel]):
+@dataclass(frozen=True)
+class Fit(Generic[AnyModel]):
     """A trained model and how it came about."""
 
     model: AnyModel
