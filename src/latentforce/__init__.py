@@ -6,6 +6,7 @@ from .depth._likelihoods import Gaussian as Gaussian
 from .depth._likelihoods import HeteroscedasticGaussian as HeteroscedasticGaussian
 from .depth._likelihoods import Poisson as Poisson
 from .depth._likelihoods import StudentT as StudentT
+from .depth._model import Model as Model
 from .dynamics._filters import FirstOrder as FirstOrder
 from .dynamics._filters import Identity as Identity
 from .dynamics._filters import LinearODE as LinearODE
@@ -46,6 +47,7 @@ __all__ = [
     "InducingPoints",
     "LinearODE",
     "Matern",
+    "Model",
     "Poisson",
     "Process",
     "RandomFourier",

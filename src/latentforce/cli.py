@@ -29,10 +29,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"latentforce {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     demo = commands.add_parser(
-        "demo", help="draw kernels, features and samples, and print how much variance each kind of feature explains"
+        "demo", help="train a deep latent force model on a step function and compare it with a shallow one"
     )
     demo.add_argument(
-        "--out", type=Path, default=Path("latentforce-demo"), help="folder for the pictures (default: %(default)s)"
+        "--out", type=Path, default=Path("latentforce-demo"), help="folder for the picture (default: %(default)s)"
     )
     demo.set_defaults(run=_demo)
     return parser

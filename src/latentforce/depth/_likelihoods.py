@@ -6,6 +6,7 @@ quadrature. Functions are (..., N, R), observations (N, P); a NaN observation is
 
 import abc
 import math
+from typing import ClassVar
 
 import equinox as eqx
 import jax
@@ -46,9 +47,16 @@ class AbstractLikelihood(eqx.Module):
     def sample(self, key: PRNGKeyArray, f: Float[Array, "*S N R"]) -> Float[Array, "*S N P"]:
         """Draws of y given f."""
 
+    functions_per_target: ClassVar[int] = 1
+    mean_is_function: ClassVar[bool] = True  # whether y's mean given f is f (its first half)
+
     def num_functions(self, num_targets: int) -> int:
         """R, the functions that P targets need."""
-        return num_targets
+        return self.functions_per_target * num_targets
+
+    def num_targets(self, num_functions: int) -> int:
+        """P, the targets that R functions serve."""
+        return num_functions // self.functions_per_target
 
     def expected_log_prob(self, y: Y, mean: F, variance: F) -> Float[Array, "*S N P"]:
         """`E log p(y | f)` under `f ~ N(mean, variance)`."""
@@ -142,16 +150,19 @@ class HeteroscedasticGaussian(AbstractLikelihood):
     `E log p` is in closed form.
 
     **Arguments:** `scale`: the noise's standard deviation where `f_2` is zero.
+
+    !!! example
+
+        >>> import latentforce as lf
+        >>> lf.HeteroscedasticGaussian(scale=0.2).num_functions(3)
+        6
     """
 
+    functions_per_target: ClassVar[int] = 2  # all means, then all log-variances
     scale: Float[Array, ""] = parameter(above(NOISE_FLOOR**0.5))
 
     def __init__(self, scale: Numbers = 0.1):
         self.scale = _checks.positive("scale", scale)
-
-    def num_functions(self, num_targets: int) -> int:
-        """Two for each target: all means, then all log-variances."""
-        return 2 * num_targets
 
     def log_prob(self, y: Y, f: F) -> Float[Array, "*S N P"]:
         """See `AbstractLikelihood`."""
@@ -251,7 +262,16 @@ class StudentT(AbstractLikelihood):
 
 
 class Bernoulli(AbstractLikelihood):
-    """y is 0 or 1, `P(y = 1) = sigmoid(f)`."""
+    """y is 0 or 1, `P(y = 1) = sigmoid(f)`.
+
+    !!! example
+
+        >>> import jax.numpy as jnp, latentforce as lf
+        >>> float(lf.Bernoulli().moments(jnp.zeros((1, 1)))[0][0, 0])
+        0.5
+    """
+
+    mean_is_function: ClassVar[bool] = False
 
     def log_prob(self, y: Y, f: F) -> Float[Array, "*S N P"]:
         """See `AbstractLikelihood`."""
@@ -273,7 +293,16 @@ class Bernoulli(AbstractLikelihood):
 
 
 class Poisson(AbstractLikelihood):
-    """y is a count, of mean `exp(f)`; `E log p` is in closed form."""
+    """y is a count, of mean `exp(f)`; `E log p` is in closed form.
+
+    !!! example
+
+        >>> import jax.numpy as jnp, latentforce as lf
+        >>> float(lf.Poisson().moments(jnp.zeros((1, 1)))[0][0, 0])
+        1.0
+    """
+
+    mean_is_function: ClassVar[bool] = False
 
     def log_prob(self, y: Y, f: F) -> Float[Array, "*S N P"]:
         """See `AbstractLikelihood`."""

@@ -19,6 +19,7 @@ from ..features._random import RandomFourier
 
 Times1 = Float[Array, " N"] | Float[Array, "N D"]  # of one direction
 Times = Float[Array, "K N"] | Float[Array, "K N D"]  # of all
+Knots = Float[Array, "K G"] | Float[Array, "K G D"]  # other times
 
 
 class AbstractOutputs(eqx.Module):
@@ -35,7 +36,7 @@ class AbstractOutputs(eqx.Module):
         """`Cov[u(t), e]` of one force along one direction, and the covariance of u that the features leave."""
 
     @abc.abstractmethod
-    def residual_kernel(self, features: AbstractFeatures, t1: Times, t2: Times) -> Float[Array, "a B N1 N2"]:
+    def residual_kernel(self, features: AbstractFeatures, t: Times, knots: Knots) -> Float[Array, "a B N G"]:
         """The covariance of each output and block between two sets of times that the features leave unexplained."""
 
     @abc.abstractmethod
@@ -82,14 +83,14 @@ class IndependentOutputs(AbstractOutputs):
         A = one.force_whitened(process, t)
         return A, one.unexplained_covariance(process.force_covariance(t, t), A, A)
 
-    def residual_kernel(self, features: AbstractFeatures, t1: Times, t2: Times) -> Float[Array, "a B N1 N2"]:
+    def residual_kernel(self, features: AbstractFeatures, t: Times, knots: Knots) -> Float[Array, "a B N G"]:
         """See `AbstractOutputs`."""
 
-        def one(features: AbstractFeatures, process: Process, t1: Array, t2: Array) -> Float[Array, "N1 N2"]:
-            A1, A2 = features.whitened(process, t1), features.whitened(process, t2)
-            return features.unexplained_covariance(process.covariance(t1, t2), A1, A2)
+        def one(features: AbstractFeatures, process: Process, t: Array, knots: Array) -> Float[Array, "N G"]:
+            A, B = features.whitened(process, t), features.whitened(process, knots)
+            return features.unexplained_covariance(process.covariance(t, knots), A, B)
 
-        return jax.vmap(jax.vmap(one), (None, 0, None, None))(features, self.process, t1, t2)
+        return jax.vmap(jax.vmap(one), (None, 0, None, None))(features, self.process, t, knots)
 
     def block(self, force: int, direction: int) -> tuple[int, int]:
         """See `AbstractOutputs`."""
@@ -138,15 +139,15 @@ class SharedForces(AbstractOutputs):
         prior = jax.tree.map(lambda leaf: leaf[0], processes).force_covariance(t, t)
         return A, one.unexplained_covariance(prior, A, A)
 
-    def residual_kernel(self, features: AbstractFeatures, t1: Times, t2: Times) -> Float[Array, "a B N1 N2"]:
+    def residual_kernel(self, features: AbstractFeatures, t: Times, knots: Knots) -> Float[Array, "a B N G"]:
         """See `AbstractOutputs`."""
 
-        def one(features: AbstractFeatures, processes: Process, t1: Array, t2: Array) -> Float[Array, "R N1 N2"]:
-            A1, A2 = features.shared(processes, t1), features.shared(processes, t2)
-            prior = jax.vmap(lambda process: process.covariance(t1, t2))(processes)
-            return jax.vmap(features.unexplained_covariance)(prior, A1, A2)
+        def one(features: AbstractFeatures, processes: Process, t: Array, knots: Array) -> Float[Array, "R N G"]:
+            A, B = features.shared(processes, t), features.shared(processes, knots)
+            prior = jax.vmap(lambda process: process.covariance(t, knots))(processes)
+            return jax.vmap(features.unexplained_covariance)(prior, A, B)
 
-        each = jax.vmap(jax.vmap(one, (None, 0, None, None)))(features, self._processes(), t1, t2)  # (K, Q, R, ..)
+        each = jax.vmap(jax.vmap(one, (None, 0, None, None)))(features, self._processes(), t, knots)  # (K, Q, R, ..)
         each = self.sensitivity[..., None, None] ** 2 * jnp.moveaxis(each, (0, 1, 2), (2, 1, 0))
         return each.reshape(each.shape[0], -1, *each.shape[3:])
 

@@ -125,7 +125,7 @@ def predict_mean(
         (30, 1)
     """
     normals, dtype = _normals(model, num_samples, seed)
-    return _by_chunks(partial(_mean, model, normals), x, dtype, chunk, len(normals) and num_samples)[0]
+    return _by_chunks(partial(_mean, model, normals), x, dtype, chunk, len(normals) and num_samples)[0][0]
 
 
 def hidden_marginals(
@@ -154,8 +154,13 @@ def _moments(model: Model, normals: tuple[Array, ...], x: Float[Array, "N D"]) -
 def _mean(model: Model, normals: tuple[Array, ...], x: Float[Array, "N D"]) -> tuple[Float[Array, "1 N P"]]:
     hidden = model.hidden(x, normals)
     flat = hidden.reshape(-1, hidden.shape[2])
-    mean = model.layers[-1].expectation(flat)
-    return (jnp.mean(mean.reshape(*hidden.shape[:2], -1), axis=0)[None],)
+    shape = (*hidden.shape[:2], -1)
+    if model.likelihood.mean_is_function:
+        mean = model.layers[-1].expectation(flat).reshape(shape)[..., : model.likelihood.num_targets(model.layers[-1].num_outputs)]
+    else:
+        mean, variance = model.layers[-1].moments(flat)
+        mean, _ = model.likelihood.predictive_moments(mean.reshape(shape), variance.reshape(shape))
+    return (jnp.mean(mean, axis=0)[None],)
 
 
 def _normals(model: Model, num_samples: int, seed: int) -> tuple[tuple[Float[Array, "S 1 Q"], ...], Any]:
@@ -198,7 +203,7 @@ def _quantile(
     low = mean - deviation * jnp.sqrt((1 - level) / level) - 1
     high = mean + deviation * jnp.sqrt(level / (1 - level))
 
-    def halve(_: int, ends: tuple[Array, Array]) -> tuple[Array, Array]:
+    def halve(_: Any, ends: tuple[Array, Array]) -> tuple[Array, Array]:
         low, high = ends
         middle = (low + high) / 2
         below = prediction.cdf(middle) < level
