@@ -102,13 +102,19 @@ def main() -> None:
             run(steps)
             seconds[name].append((time.perf_counter() - start) / steps)
     peer = float(np.median(seconds["gpytorch DeepGP"]))
-    result = {name: {"ms": 1e3 * float(np.median(s)), "speedup": peer / float(np.median(s))} for name, s in seconds.items()}
+    result = {
+        name: {"ms": 1e3 * float(np.median(s)), "speedup": peer / float(np.median(s))} for name, s in seconds.items()
+    }
     print(f"{'model':<18}{'ms/step':>10}{'times faster':>14}")
     for name, row in result.items():
         print(f"{name:<18}{row['ms']:>10.2f}{row['speedup']:>14.1f}")
     if options.out:
         versions = {"jax": jax.__version__, "torch": torch.__version__, "gpytorch": gpytorch.__version__}
-        header = {"command": "python benchmarks/step.py", "machine": platform.machine(), "threads": torch.get_num_threads()}
+        header = {
+            "command": "python benchmarks/step.py",
+            "machine": platform.machine(),
+            "threads": torch.get_num_threads(),
+        }
         options.out.write_text(json.dumps({**header, **versions, "result": result}, indent=1) + "\n")
 
 

@@ -153,12 +153,22 @@ def test_driven_features_of_shared_forces_explain_all_outputs_together(filter):
     one = jax.tree.map(lambda leaf: leaf[1], processes)
     want = one.cross_covariance(t, t)  # of f with u
     got = narrow[1] @ force.T
-    np.testing.assert_allclose(got[across[1].ravel()][:, across[3].ravel()], want[across[1].ravel()][:, across[3].ravel()], atol=2e-4)
+    np.testing.assert_allclose(
+        got[across[1].ravel()][:, across[3].ravel()], want[across[1].ravel()][:, across[3].ravel()], atol=2e-4
+    )
 
 
 def test_shared_forces_have_the_prior_covariance_of_their_outputs():
     x = np.linspace(0.0, 1.0, 5)
-    model = lf.build("lfm-driven", x, np.zeros((5, 3)), num_forces=2, num_frequencies=60, filter=lf.SecondOrder(0.02, 0.1, 1.0), seed=2)
+    model = lf.build(
+        "lfm-driven",
+        x,
+        np.zeros((5, 3)),
+        num_forces=2,
+        num_frequencies=60,
+        filter=lf.SecondOrder(0.02, 0.1, 1.0),
+        seed=2,
+    )
     model = shaken(model, size=0.1)
     outputs = model.layers[0].outputs
     A, residual = outputs.summary(model.layers[0].features, jnp.asarray(x)[None])
@@ -213,7 +223,10 @@ def test_gradients_of_the_bound_are_its_finite_differences(data, name, options):
     model = shaken(lf.build(name, x, y, num_frequencies=2, start="prior", **options), size=0.1)
     free, structure = jax.tree.flatten(unconstrain(model))
     trains = jax.tree.leaves(trainable(model))
-    direction = [t * np.random.default_rng(i).standard_normal(leaf.shape) for i, (t, leaf) in enumerate(zip(trains, free, strict=True))]
+    direction = [
+        t * np.random.default_rng(i).standard_normal(leaf.shape)
+        for i, (t, leaf) in enumerate(zip(trains, free, strict=True))
+    ]
 
     @jax.jit
     def value(step):
@@ -241,7 +254,9 @@ def test_compressed_data_give_the_same_bound_whatever_the_hyperparameters():
     generator = np.random.default_rng(2)
     t = generator.uniform(0.0, 1.0, 3000)
     y = np.stack([np.sin(9 * t), t], axis=1) + 0.1 * generator.standard_normal((3000, 2))
-    halves = [lf.compress(t[part], y[part], (-0.1, 1.1), bins=48, dense=6) for part in (slice(0, 999), slice(999, None))]
+    halves = [
+        lf.compress(t[part], y[part], (-0.1, 1.1), bins=48, dense=6) for part in (slice(0, 999), slice(999, None))
+    ]
     statistics = jax.tree.map(jnp.add, *halves)
     statistics = eqx.tree_at(lambda s: s.nodes, statistics, halves[0].nodes)
     for beta in (0.05, 1e-4):

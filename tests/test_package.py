@@ -1,6 +1,7 @@
 """The package as a user meets it: names, imports, examples, command line, README."""
 
 import doctest
+import functools
 import importlib
 import importlib.metadata
 import inspect
@@ -16,11 +17,15 @@ import jax
 import pytest
 
 import latentforce as lf
-from latentforce import cli
+from latentforce import cli, demo
+from latentforce.experiments import basis_functions
 
 PUBLIC = {
-    "DrivenFourier", "FirstOrder", "HarmonicFourier", "Identity", "InducingPoints", "LinearODE", "Matern", "Process",
-    "RandomFourier", "SecondOrder", "SquaredExponential",
+    "Bernoulli", "DrivenFourier", "FirstOrder", "Gaussian", "HarmonicFourier", "HeteroscedasticGaussian", "Identity",
+    "InducingPoints", "LinearODE", "Matern", "Model", "Poisson", "Process", "RandomFourier", "SecondOrder",
+    "SquaredExponential", "StudentT", "TrainingError", "build", "collapse", "collapsed_bound", "compress",
+    "condition", "elbo", "fit", "force", "hidden_marginals", "importance_weighted_bound", "log_marginal_likelihood",
+    "predict", "predict_mean", "presets", "sample_functions", "whole",
 }  # fmt: skip
 MODULES = sorted(
     name for _, name, _ in pkgutil.walk_packages(lf.__path__, "latentforce.") if not name.endswith("__main__")
@@ -40,7 +45,7 @@ def test_public_names():
 def test_every_public_name_is_documented_with_an_example(name):
     thing = getattr(lf, name)
     assert ">>>" in inspect.getdoc(thing)
-    for attribute, value in vars(thing).items():
+    for attribute, value in vars(thing).items() if inspect.isclass(thing) else ():
         if not attribute.startswith("_") and (callable(value) or isinstance(value, property)):
             assert inspect.getdoc(getattr(thing, attribute)), f"{name}.{attribute}"
 
@@ -72,7 +77,7 @@ def python(code, **environment):
 def test_import_is_light_and_leaves_jax_alone():
     code = (
         "import sys, jax; import latentforce, latentforce.cli;"
-        "heavy = [m for m in ('matplotlib', 'pandas', 'torch', 'sklearn') if m in sys.modules];"
+        "heavy = [m for m in ('matplotlib', 'pandas', 'torch', 'sklearn', 'tqdm') if m in sys.modules];"
         "print(heavy, jax.config.jax_enable_x64)"
     )
     assert python(code) == "[] False"
@@ -105,9 +110,20 @@ def test_help(capsys):
     assert stop.value.code == 0
 
 
-def test_demo(tmp_path, capsys):
+def test_demo(tmp_path, capsys, monkeypatch):
+    small = functools.partial(demo.run, points=4)  # the same path on less data
+    monkeypatch.setattr(demo, "run", small)
     with jax.numpy_rank_promotion("allow"), jax.numpy_dtype_promotion("standard"):
-        assert cli.main(["demo", "--out", str(tmp_path / "pictures")]) == 0
+        assert cli.main(["demo", "--steps", "1", "--out", str(tmp_path / "picture")]) == 0
+    out = capsys.readouterr().out
+    for name in ("lfm-driven (shallow)", "dlfm-driven (two layers)"):
+        assert re.search(re.escape(name) + r"\s+\d\.\d+\s+-?\d+\.\d+\s+\d+\.\d%", out)
+    assert (tmp_path / "picture" / "multi-step.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_basis_functions(tmp_path, capsys):
+    with jax.numpy_rank_promotion("allow"), jax.numpy_dtype_promotion("standard"):
+        basis_functions.run(tmp_path / "pictures")
     out = capsys.readouterr().out
     assert re.search(r"Matérn-3/2\s+harmonic\s+20\s+41\s+16\.43\d+ %", out)
     assert re.search(r"Matérn-3/2\s+driven\s+80\s+163\s+0\.00021\d %", out)

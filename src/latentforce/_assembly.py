@@ -112,9 +112,7 @@ def _layer(options: Options, index: int, x: np.ndarray, num_outputs: int, last: 
     )
 
 
-def _inputs(
-    options: Options, index: int, x: np.ndarray, joint: bool
-) -> tuple[AbstractInputs, list[np.ndarray]]:
+def _inputs(options: Options, index: int, x: np.ndarray, joint: bool) -> tuple[AbstractInputs, list[np.ndarray]]:
     """How the layer reads, and the times (N,) of each direction; the columns where all are read jointly."""
     dim, K = x.shape[1], options.directions
     if joint:
@@ -161,9 +159,8 @@ def _centres(t: np.ndarray, num: int, seed: int) -> np.ndarray:
     distinct = np.unique(flat, axis=0)
     low, high = _spans([flat]).T
     if len(distinct) > num:
-        centres = low + (high - low) * KMeans(num, random_state=seed, n_init=1).fit(
-            (flat - low) / (high - low)
-        ).cluster_centers_
+        means = KMeans(num, random_state=seed, n_init="auto").fit((flat - low) / (high - low))
+        centres = low + (high - low) * means.cluster_centers_
     else:
         extra = np.random.default_rng(seed).random((num - len(distinct), flat.shape[1]))
         centres = np.concatenate([distinct, low + (high - low) * extra])
@@ -184,9 +181,9 @@ def _process(options: Options, spans: np.ndarray, last: bool, joint: bool) -> Pr
         variance = variance * float(options.filter.coefficients[0]) ** 2  # so that the output has that variance
     if joint:
         length, variance, size = length[None], variance[:1], size[:1]
-    return jax.vmap(lambda length, variance, delay: Process(_force(options, length, variance), _filter(options, delay)))(
-        *options.arrays(length, variance, size / 300)
-    )
+    return jax.vmap(
+        lambda length, variance, delay: Process(_force(options, length, variance), _filter(options, delay))
+    )(*options.arrays(length, variance, size / 300))
 
 
 def _force(options: Options, lengthscale: jax.Array, variance: jax.Array) -> AbstractForce:
@@ -226,9 +223,7 @@ def _mixing(options: Options, index: int, num_outputs: int, latents: int) -> jax
     return options.arrays(weights)[0]
 
 
-def _bounded(
-    options: Options, inputs: AbstractInputs, features: AbstractFeatures, spans: np.ndarray
-) -> Bounded:
+def _bounded(options: Options, inputs: AbstractInputs, features: AbstractFeatures, spans: np.ndarray) -> Bounded:
     """Inputs bent into the features' interval; families without one are held to the range and half of it."""
     if isinstance(features, HarmonicFourier | DrivenFourier):
         a, b = features.interval

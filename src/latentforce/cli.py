@@ -34,6 +34,7 @@ def _parser() -> argparse.ArgumentParser:
     demo.add_argument(
         "--out", type=Path, default=Path("latentforce-demo"), help="folder for the picture (default: %(default)s)"
     )
+    demo.add_argument("--steps", type=int, help="training steps of each model (default: enough for a good fit)")
     demo.set_defaults(run=_demo)
     return parser
 
@@ -41,5 +42,5 @@ def _parser() -> argparse.ArgumentParser:
 def _demo(options: argparse.Namespace) -> int:
     from . import demo  # here, not above: it draws, and --help need not wait for a plotting library
 
-    demo.run(options.out)
+    demo.run(options.out, options.steps)
     return 0

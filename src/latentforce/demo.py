@@ -30,13 +30,16 @@ class Scores(NamedTuple):
 MODELS = {"lfm-driven": ("shallow", 1000), "dlfm-driven": ("two layers", 3000)}
 
 
-def run(folder: Path, steps: int | None = None) -> dict[str, Scores]:
-    """Train both models on the multi-step function, print their scores and write `multi-step.png` to `folder`."""
+def run(folder: Path, steps: int | None = None, points: int = 140) -> dict[str, Scores]:
+    """Train both models on the multi-step function, print their scores and write `multi-step.png` to `folder`.
+
+    `steps`: of training, for each model; `points`: on each of the five steps of the signal.
+    """
     folder.mkdir(parents=True, exist_ok=True)
-    x, y, x_test, y_test = multi_step(seed=3)
+    x, y, x_test, y_test = multi_step(seed=3, points=points)
     fitted, scores = {}, {}
     with jax.enable_x64(True):
-        for name, (depth, default) in MODELS.items():
+        for name, (_, default) in MODELS.items():
             fitted[name] = train(name, x, y, steps or default)
             scores[name] = judge(fitted[name], x_test, y_test)
         print(f"{'model':<28}{'RMSE':>8}{'NMLL':>8}{'inside the 95 % band':>22}")
@@ -61,7 +64,9 @@ def train(name: str, x: np.ndarray, y: np.ndarray, steps: int) -> Model:
             bar.set_postfix(bound=f"{progress.objective:.3f}", refresh=False)
             bar.update(progress.step - bar.n)
 
-        return fit(model, x, y, steps=steps, learning_rate=0.02, decay=True, num_samples=5, chunk=50, callback=show).model
+        return fit(
+            model, x, y, steps=steps, learning_rate=0.02, decay=True, num_samples=5, chunk=50, callback=show
+        ).model
 
 
 def judge(model: Model, x: np.ndarray, y: np.ndarray) -> Scores:

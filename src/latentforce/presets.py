@@ -8,14 +8,12 @@ import jax
 import jax.numpy as jnp
 
 from . import _checks
+from ._assembly import Options, exact, stack
 from ._checks import Numbers
 from ._data import matrix
-from ._assembly import Options, exact, stack
 from .depth._likelihoods import AbstractLikelihood, Gaussian
-from .depth._model import Model
 from .depth._posteriors import POSTERIORS
 from .dynamics._filters import AbstractFilter, Identity
-from .inference._exact import ExactModel
 
 
 @dataclass(frozen=True)
@@ -87,7 +85,7 @@ def build(
     num_latents: int | None = None,
     bounded: bool = False,
     seed: int = 0,
-) -> Model | ExactModel:
+) -> Any:  # `Model`, or `ExactModel` where the preset has no features
     """A model by name (see [`latentforce.presets`][]), ready to be trained on data like these.
 
     The data set shapes and the starting point (ranges, k-means, principal directions) and are not kept. Nothing is
@@ -128,7 +126,7 @@ def build(
         >>> model.depth, model.layers[0].posterior.shape
         (3, (1, 1, 41))
     """
-    if name not in PRESETS:
+    if not isinstance(name, str) or name not in PRESETS:
         raise ValueError(f"`name` must be one of {', '.join(PRESETS)}, got {name!r}.")
     preset = PRESETS[name]
     inputs, targets = matrix("x", x), matrix("y", y, missing=True)
@@ -138,13 +136,15 @@ def build(
     if depth > 1 and not preset.deep:
         deep = [other for other, row in PRESETS.items() if row == _deepened(preset, row.about)]
         raise ValueError(f"`depth` must be 1 for {name!r}, got {depth}; its deep counterpart is {deep or 'missing'}.")
-    likelihood = Gaussian() if likelihood is None else likelihood
-    _checks.instance("likelihood", likelihood, AbstractLikelihood, "a likelihood such as latentforce.Gaussian(...)")
+    observed = Gaussian() if likelihood is None else likelihood
+    _checks.instance("likelihood", observed, AbstractLikelihood, "a likelihood such as latentforce.Gaussian(...)")
     _one_of("covariance", covariance, POSTERIORS)
     _one_of("start", start, ("paper", "prior", None))
     if nu is None and preset.features not in ("points", "random"):
-        raise ValueError(f"`nu` must be a half-integer for {name!r} (only inducing points and random features take a "
-                         "squared-exponential force), got None.")
+        raise ValueError(
+            f"`nu` must be a half-integer for {name!r} (only inducing points and random features take a "
+            "squared-exponential force), got None."
+        )
     if interval is not None:
         _checks.interval("interval", interval)
     if not isinstance(filter, AbstractFilter):
@@ -169,10 +169,10 @@ def build(
         seed=seed,
         dtype=dtype,
     )
-    likelihood = jax.tree.map(lambda leaf: leaf.astype(dtype), likelihood)
+    observed = jax.tree.map(lambda leaf: leaf.astype(dtype), observed)
     if preset.features is None:
-        return exact(options, inputs, likelihood)
-    return stack(options, inputs, depth, likelihood.num_functions(targets.shape[1]), likelihood, train_filters)
+        return exact(options, inputs, observed)
+    return stack(options, inputs, depth, observed.num_functions(targets.shape[1]), observed, train_filters)
 
 
 def _one_of(name: str, value: Any, allowed: Any) -> None:
@@ -182,5 +182,3 @@ def _one_of(name: str, value: Any, allowed: Any) -> None:
 
 def _deepened(preset: Preset, about: str) -> Preset:
     return Preset(preset.ode, preset.features, True, about)
-
-

@@ -94,7 +94,6 @@ class Layer(eqx.Module):
         return mixed + (mean[None] if mixed.ndim > mean.ndim > 0 else mean)
 
 
-
 def _deviation(variance: Float[Array, "N Q"]) -> Float[Array, "N Q"]:
     """The square root, with a finite gradient also where nothing is left."""
     return jnp.sqrt(jnp.maximum(variance, jnp.finfo(variance.dtype).tiny))

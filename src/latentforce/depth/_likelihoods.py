@@ -19,7 +19,7 @@ from jaxtyping import Float, PRNGKeyArray
 
 from .. import _checks
 from .._checks import Numbers
-from .._parameters import POSITIVE, above, parameter
+from .._parameters import above, parameter
 
 NOISE_FLOOR = 1e-6  # in units of the target's variance: below, float32 can no longer tell residuals from rounding
 _NODES, _WEIGHTS = (x for x in np.polynomial.hermite_e.hermegauss(20))

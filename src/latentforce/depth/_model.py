@@ -13,7 +13,14 @@ class Model(eqx.Module):
     """Layers, each reading the outputs of the one before, and what is observed of the last.
 
     One layer is a shallow model. `train_filters` says when the coefficients of the ODEs begin to be trained: 0 from
-    the start, k after k steps, None never (paper, `fig:timit`).
+    the start, k after k steps, None never (paper, `fig:timit`). `latentforce.build` makes models.
+
+    !!! example
+
+        >>> import numpy as np, latentforce as lf
+        >>> x = np.linspace(0.0, 1.0, 20)
+        >>> lf.build("dlfm-vfrf", x, x, depth=3, train_filters=None).depth
+        3
     """
 
     layers: tuple[Layer, ...]

@@ -118,9 +118,9 @@ class SharedForces(AbstractOutputs):
 
     def summary(self, features: AbstractFeatures, t: Times) -> tuple[Float[Array, "a B F N"], Float[Array, "N a"]]:
         """See `AbstractOutputs`: a = R, B = Q K."""
-        A = jax.vmap(
-            lambda features, processes, t: jax.vmap(lambda process: features.shared(process, t))(processes)
-        )(features, self._processes(), computed(t)[0])  # (K, Q, R, N, F)
+        A = jax.vmap(lambda features, processes, t: jax.vmap(lambda process: features.shared(process, t))(processes))(
+            features, self._processes(), computed(t)[0]
+        )  # (K, Q, R, N, F)
         A = self.sensitivity[..., None, None] * jnp.transpose(A, (2, 1, 0, 4, 3))
         R, Q, K, F, N = A.shape
         A = A.reshape(R, Q * K, F, N)
@@ -190,4 +190,3 @@ class SharedForces(AbstractOutputs):
 
         covariance = jax.vmap(jax.vmap(one))(self._processes())  # (K, Q, R, R)
         return jnp.einsum("rqk,sqk,kqrs->rs", self.sensitivity, self.sensitivity, covariance)
-

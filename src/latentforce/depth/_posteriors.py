@@ -1,7 +1,7 @@
 """Variational posteriors q(e) of whitened features: full, block-diagonal by direction, or diagonal covariance.
 
-Shapes: `e` is (g, B, F), g independent groups of B blocks of F features. Feature maps `A` are (a, B, F, N), with the inputs
-last: so all products are of long rows; where one of a and g is one, it serves all of the other.
+Shapes: `e` is (g, B, F), g independent groups of B blocks of F features. Feature maps `A` are (a, B, F, N), with the
+inputs last: so all products are of long rows; where one of a and g is one, it serves all of the other.
 """
 
 import abc

@@ -10,8 +10,9 @@ from jax import Array
 
 from ..depth._model import Model
 from ..inference._objectives import Batch, whole
-from ..inference._prediction import Prediction, _normals
-from ..inference._training import Plan, _default_objective, advance, assemble, begin
+from ..inference._prediction import Prediction, fixed_normals
+from ..inference._steps import Plan, advance, assemble, begin
+from ..inference._training import default_objective
 
 
 class Scores(NamedTuple):
@@ -47,7 +48,7 @@ def train_together(
     `fit` without its safety net: a model that fails keeps its last good state.
     """
     plan = Plan(
-        objective=_default_objective(models[0], num_samples),
+        objective=default_objective(models[0], num_samples),
         optimizer=None,
         learning_rate=learning_rate,
         cosine_steps=steps if decay else None,
@@ -65,7 +66,7 @@ def train_together(
     objectives = []
     for _ in range(-(-steps // plan.chunk)):
         states, (_, objective, _) = _advance(states, fixed, batches, keys, plan, steps)
-        objectives.append(np.asarray(objective))
+        objectives.append(np.asarray(objective)[:, : plan.chunk])
     return jax.vmap(assemble)(states, fixed), np.concatenate(objectives, axis=1)[:, :steps]
 
 
@@ -73,10 +74,10 @@ def judge(models: Model, data: list[tuple[np.ndarray, np.ndarray]], objective: n
     """Scores of stacked models on test data."""
     dtype = models.layers[0].posterior.mean.dtype
     first = jax.tree.map(lambda leaf: leaf[0], models)
-    normals, _ = _normals(first, num_samples, 0)
+    normals, _ = fixed_normals(first, num_samples, 0)
     x, y = (jnp.asarray(np.stack(part), dtype)[..., None] for part in zip(*data, strict=True))
     rmse, nmll, coverage = _judge(models, x, y, normals)
-    return Scores(*(np.asarray(v) for v in (rmse, nmll, coverage)), objective[:, -100:].mean(axis=1))
+    return Scores(np.asarray(rmse), np.asarray(nmll), np.asarray(coverage), objective[:, -100:].mean(axis=1))
 
 
 @partial(jax.jit, static_argnames=("plan", "steps"))

@@ -1,6 +1,6 @@
 """Kernels, features and samples in three pictures (paper, `fig:basis-functions`), and what features leave unexplained.
 
-    python -m latentforce.experiments.basis_functions --out FOLDER
+python -m latentforce.experiments.basis_functions --out FOLDER
 """
 
 import argparse

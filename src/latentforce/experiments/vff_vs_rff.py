@@ -2,8 +2,8 @@
 
     python -m latentforce.experiments.vff_vs_rff
 
-Twenty noisy points, half of them in [0, 0.4]; a Matérn-1/2 force behind a first-order ODE. Hyperparameters come from the
-exact model's marginal likelihood and are the same for all.
+Twenty noisy points, half of them in [0, 0.4]; a Matérn-1/2 force behind a first-order ODE. Hyperparameters come from
+the exact model's marginal likelihood and are the same for all.
 """
 
 from typing import NamedTuple
@@ -69,11 +69,9 @@ def compare(seed: int = 0, sizes: tuple[int, ...] = (20, 80, 500)) -> list[Quali
         return rows
 
 
-def _with_process(model, process: Process):  # noqa: ANN001, ANN202
+def _with_process(model, process: Process):
     """The shallow model with the exact one's process."""
-    return eqx.tree_at(
-        lambda m: m.layers[0].outputs.process, model, jax.tree.map(lambda leaf: leaf[None], process)
-    )
+    return eqx.tree_at(lambda m: m.layers[0].outputs.process, model, jax.tree.map(lambda leaf: leaf[None], process))
 
 
 def _kl(m1: jax.Array, v1: jax.Array, m2: jax.Array, v2: jax.Array) -> jax.Array:

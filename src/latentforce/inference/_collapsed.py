@@ -64,9 +64,13 @@ def compress(
     bins, degree = count("bins", bins), count("degree", degree)
     a, b = (float(end) for end in interval)
     if inputs.shape[1] != 1 or len(inputs) != len(targets):
-        raise ValueError(f"`t` must be one-dimensional, with as many rows as `y`, got {inputs.shape} and {targets.shape}.")
+        raise ValueError(
+            f"`t` must be one-dimensional, with as many rows as `y`, got {inputs.shape} and {targets.shape}."
+        )
     if inputs.min() < a or inputs.max() > b:
-        raise ValueError(f"`t` must lie inside `interval` ({a}, {b}), got values from {inputs.min()} to {inputs.max()}.")
+        raise ValueError(
+            f"`t` must lie inside `interval` ({a}, {b}), got values from {inputs.min()} to {inputs.max()}."
+        )
     edges = np.linspace(a, b, bins + 1)
     fine = a + (edges[1] - a) * 0.5 ** np.arange(dense, 0, -1)
     edges = np.concatenate([edges[:1], fine, edges[1:]])
@@ -107,10 +111,10 @@ def collapsed_bound(model: Model, data: Batch | Statistics, key: PRNGKeyArray | 
 
     !!! example
 
-        >>> import jax.numpy as jnp, latentforce as lf
+        >>> import jax, jax.numpy as jnp, latentforce as lf
         >>> x = jnp.linspace(0.0, 1.0, 30)[:, None]
         >>> model, data = lf.build("lfm-driven", x, jnp.sin(6 * x), num_frequencies=5), lf.whole(x, jnp.sin(6 * x))
-        >>> bool(lf.collapsed_bound(model, data) > lf.elbo(model, data, None))
+        >>> bool(lf.collapsed_bound(model, data) > lf.elbo(model, data, jax.random.key(0)))
         True
     """
     statistics = of_data(data) if isinstance(data, Batch) else data
@@ -118,7 +122,17 @@ def collapsed_bound(model: Model, data: Batch | Statistics, key: PRNGKeyArray | 
 
 
 def collapse(model: Model, data: Batch | Statistics) -> Model:
-    """The model with its best q, a full covariance, for these data."""
+    """The model with its best q, a full covariance, for these data.
+
+    !!! example
+
+        >>> import jax, jax.numpy as jnp, latentforce as lf
+        >>> x = jnp.linspace(0.0, 1.0, 30)[:, None]
+        >>> model, data = lf.build("lfm-driven", x, x, num_frequencies=5), lf.whole(x, jnp.sin(6 * x))
+        >>> gap = lf.elbo(lf.collapse(model, data), data, jax.random.key(0)) - lf.collapsed_bound(model, data)
+        >>> bool(abs(gap) < 1e-3)
+        True
+    """
     statistics = of_data(data) if isinstance(data, Batch) else data
     regression, layer = _regression(model, statistics), model.layers[0]
     mean, root = _best(regression)
@@ -194,7 +208,7 @@ def _bound(r: _Regression) -> Float[Array, " g"]:
 
 @precise
 def _best(r: _Regression) -> tuple[Float[Array, "g F"], Float[Array, "g F F"]]:
-    """Mean and root of the covariance of the best q: `Lambda = I + A^T A / noise`, `mean = Lambda^{-1} A^T y / noise`."""
+    """Mean and root of the covariance of the best q, of precision `I + A^T A / noise`."""
     root = _root(r)
     mean = jax.vmap(lambda root, moment: jax.scipy.linalg.cho_solve((root, True), moment))(root, r.moment)
     eye = jnp.broadcast_to(jnp.eye(root.shape[1], dtype=root.dtype), root.shape)
@@ -206,10 +220,10 @@ def _root(r: _Regression) -> Float[Array, "g F F"]:
     return jnp.linalg.cholesky(r.gram + jnp.eye(r.gram.shape[1], dtype=r.gram.dtype)[None])
 
 
-def _lagrange(x: np.ndarray, nodes: np.ndarray, barycentric: np.ndarray) -> Array | np.ndarray:
+def _lagrange(x: np.ndarray, nodes: np.ndarray, barycentric: np.ndarray) -> np.ndarray:
     """Values (N, degree) of the Lagrange polynomials of the nodes at x, by the barycentric formula."""
     gap = x[:, None] - nodes[None]
     hit = np.abs(gap) < 1e-15
     terms = barycentric[None] / np.where(hit, 1.0, gap)
     values = terms / terms.sum(axis=1, keepdims=True)
-    return np.where(hit.any(axis=1)[:, None], hit.astype(float), values)
+    return np.where(np.any(hit, axis=1, keepdims=True), hit.astype(float), values)

@@ -40,7 +40,9 @@ class ExactModel(eqx.Module):
 
     def covariance(self, x1: Float[Array, "N1 D"], x2: Float[Array, "N2 D"]) -> Float[Array, "N1 N2"]:
         """The prior covariance of the output."""
-        kernels = jax.vmap(lambda process, t1, t2: process.covariance(t1, t2))(self.process, self.inputs(x1), self.inputs(x2))
+        kernels = jax.vmap(lambda process, t1, t2: process.covariance(t1, t2))(
+            self.process, self.inputs(x1), self.inputs(x2)
+        )
         return jnp.sum(kernels, axis=0)
 
     def variance(self) -> Float[Array, ""]:
@@ -65,7 +67,16 @@ def log_marginal_likelihood(model: ExactModel, batch: Batch, key: PRNGKeyArray |
 
 
 def condition(model: ExactModel, x: Float[Array, "N D"], y: Float[Array, "N P"]) -> "ExactPosterior":
-    """The posterior of the process given data; all targets must be observed."""
+    """The posterior of output and force given data (N, D) and (N, P), by dense algebra; all targets must be observed.
+
+    !!! example
+
+        >>> import jax.numpy as jnp, latentforce as lf
+        >>> x = jnp.linspace(0.0, 1.0, 20)[:, None]
+        >>> posterior = lf.condition(lf.build("exact-lfm", x, x), x, jnp.sin(6 * x))
+        >>> posterior.output(x).mean.shape, posterior.force(jnp.linspace(0.0, 1.0, 7)).covariance.shape
+        ((20,), (7, 7))
+    """
     return _condition(model, x, y)
 
 

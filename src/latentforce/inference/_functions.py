@@ -32,9 +32,7 @@ class Functions(eqx.Module):
         return _evaluate(self, jnp.asarray(matrix("x", x), self.features[0].dtype))
 
 
-def sample_functions(
-    model: Model, key: PRNGKeyArray, num_samples: int = 1, *, num_knots: int = 200
-) -> Functions:
+def sample_functions(model: Model, key: PRNGKeyArray, num_samples: int = 1, *, num_knots: int = 200) -> Functions:
     """Draws of the function that the model believes in.
 
     A draw is `A(t) e` with e from q, and a draw of what the features leave unexplained, which is fixed at
@@ -83,7 +81,7 @@ def _weights(layer: Layer, knots: Array, key: PRNGKeyArray, num_samples: int) ->
     kernel = layer.outputs.residual_kernel(layer.features, knots, knots)  # (a, B, G, G)
     scale = jnp.maximum(jnp.diagonal(kernel, axis1=2, axis2=3), jnp.max(jnp.abs(kernel), axis=(2, 3))[..., None] / 10)
     roots = jax.vmap(jax.vmap(stable_cholesky))(kernel, scale)
-    a, B, G, _ = kernel.shape
+    _, B, G, _ = kernel.shape
     normal = jax.random.normal(key, (num_samples, layer.num_latents, B, G), kernel.dtype)
     roots = jnp.broadcast_to(roots, (layer.num_latents, B, G, G))
     solve = jax.vmap(jax.vmap(lambda root, z: jax.scipy.linalg.solve_triangular(root, z, lower=True, trans=1)))
@@ -98,7 +96,7 @@ def _evaluate(functions: Functions, x: Float[Array, "N D"]) -> Float[Array, "n N
             times = layer.inputs(h)
             A, _ = layer.outputs.summary(layer.features, times)
             latent = apply(A, e)
-            if w is not None:
+            if w is not None and knots is not None:
                 kernel = layer.outputs.residual_kernel(layer.features, times, knots)  # (a, B, N, G)
                 kernel = jnp.broadcast_to(kernel, (layer.num_latents, *kernel.shape[1:]))
                 latent = latent + jnp.einsum("rbng,rbg->nr", kernel, w)

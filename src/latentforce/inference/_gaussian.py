@@ -35,6 +35,8 @@ class Normal(eqx.Module):
 
     def sample(self, key: PRNGKeyArray, num_samples: int = 1) -> Float[Array, "S M"]:
         """Joint draws (S, M)."""
-        root = stable_cholesky((self.covariance + self.covariance.T) / 2, jnp.maximum(self.variance, jnp.max(self.variance) / 100))
+        root = stable_cholesky(
+            (self.covariance + self.covariance.T) / 2, jnp.maximum(self.variance, jnp.max(self.variance) / 100)
+        )
         noise = jax.random.normal(key, (num_samples, self.mean.size), self.mean.dtype)
         return self.mean[None] + jnp.matmul(noise, root.T, precision="highest")

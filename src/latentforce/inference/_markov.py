@@ -25,7 +25,9 @@ def quasiseparable(process: Process, t: Float[Array, " N"], noise: Float[Array, 
     moved = system.motion(jnp.diff(t, prepend=t[:1]))
     transitions = jnp.moveaxis(system.state_after(moved), -1, 0)
     p1, d = system.degree + 1, system.root.shape[0]
-    row = jnp.zeros(d, t.dtype).at[p1].set(1.0) if system.direct is None else system.direct * jnp.eye(d, dtype=t.dtype)[0]
+    row = (
+        jnp.zeros(d, t.dtype).at[p1].set(1.0) if system.direct is None else system.direct * jnp.eye(d, dtype=t.dtype)[0]
+    )
     shape = (t.size, d)
     stationary = system.root @ (system.root.T @ row)
     return SymmQSM(

@@ -16,12 +16,11 @@ def natural_gradients(
     return jax.value_and_grad(lambda moments: total(posterior.with_moments(*moments)))(posterior.moments())
 
 
-def natural_step(
-    posterior: AbstractPosterior, gradients: tuple[Array, Array], size: Array
-) -> AbstractPosterior:
+def natural_step(posterior: AbstractPosterior, gradients: tuple[Array, Array], size: Array) -> AbstractPosterior:
     """`eta + size dL/dmu`, `eta` the natural and `mu` the expectation parameters of q.
 
-    With `Lambda` the precision: `Lambda <- Lambda - 2 size dL/dS` and `Lambda m <- Lambda m + size (dL/dm - 2 dL/dS m)`.
+    With `Lambda` the precision: `Lambda <- Lambda - 2 size dL/dS`, and
+    `Lambda m <- Lambda m + size (dL/dm - 2 dL/dS m)`.
     """
     mean, covariance = posterior.moments()
     by_mean, by_covariance = gradients

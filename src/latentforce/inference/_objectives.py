@@ -24,7 +24,14 @@ class Batch(NamedTuple):
 
 
 def whole(x: Float[Array, "N D"], y: Float[Array, "N P"], weight: Float[Array, " N"] | None = None) -> Batch:
-    """All of the data as one batch."""
+    """All of the data as one batch: inputs (N, D), targets (N, P), weights (N,).
+
+    !!! example
+
+        >>> import jax.numpy as jnp, latentforce as lf
+        >>> float(lf.whole(jnp.zeros((3, 1)), jnp.zeros((3, 1)), jnp.array([1.0, 2.0, 3.0])).num_data)
+        6.0
+    """
     weight = jnp.ones(x.shape[0], x.dtype) if weight is None else weight
     return Batch(x, y, weight / jnp.mean(weight), jnp.sum(weight))
 
@@ -55,11 +62,21 @@ def importance_weighted_bound(
     `log p(y) >= E_q(e) sum_n log p(y_n | e) - KL`, and `p(y_n | e)` is an expectation over what the features leave
     open of the hidden layers: `num_inner` draws of that go inside the logarithm, `num_samples` draws of e outside.
     It grows with `num_inner`, and with one inner draw it is no smaller than `elbo`.
+
+    !!! example
+
+        >>> import jax, jax.numpy as jnp, latentforce as lf
+        >>> x = jnp.linspace(0.0, 1.0, 20)[:, None]
+        >>> model, data = lf.build("dgp", x, x, num_frequencies=2), lf.whole(x, jnp.sin(6 * x))
+        >>> bool(jnp.isfinite(lf.importance_weighted_bound(model, data, jax.random.key(0), num_inner=5)))
+        True
     """
 
     def one(key: PRNGKeyArray) -> Float[Array, " N"]:
         features, noise = jax.random.split(key)
-        drawn = [layer.posterior.sample(k) for layer, k in zip(model.layers, _split(features, model.depth), strict=True)]
+        drawn = [
+            layer.posterior.sample(k) for layer, k in zip(model.layers, _split(features, model.depth), strict=True)
+        ]
         h = jnp.broadcast_to(batch.x[None], (num_inner, *batch.x.shape))
         for layer, e, normal in zip(
             model.layers[:-1], drawn[:-1], normals(model, noise, num_inner, batch.x), strict=True
@@ -92,5 +109,3 @@ def _average(values: Float[Array, " N"], batch: Batch) -> Float[Array, ""]:
 
 def _split(key: PRNGKeyArray, num: int) -> list[PRNGKeyArray]:
     return list(jax.random.split(key, num)) if num else []
-
-

@@ -89,9 +89,7 @@ class Prediction(eqx.Module):
         return _total(*self.likelihood.predictive_moments(self.means, self.variances))
 
 
-def predict(
-    model: Model, x: Numbers, *, num_samples: int = 100, seed: int = 0, chunk: int | None = None
-) -> Prediction:
+def predict(model: Model, x: Numbers, *, num_samples: int = 100, seed: int = 0, chunk: int | None = None) -> Prediction:
     """What a trained model says of new inputs (N, D) or (N,).
 
     The same quasi-random numbers serve every input, so the answer depends on `seed` alone, not on which inputs are
@@ -107,7 +105,7 @@ def predict(
         >>> prediction.mean.shape, bool(jnp.all(low < high))
         ((30, 1), True)
     """
-    normals, dtype = _normals(model, num_samples, seed)
+    normals, dtype = fixed_normals(model, num_samples, seed)
     means, variances = _by_chunks(partial(_moments, model, normals), x, dtype, chunk, len(normals) and num_samples)
     return Prediction(means, variances, model.likelihood)
 
@@ -124,15 +122,24 @@ def predict_mean(
         >>> lf.predict_mean(lf.build("lfm-driven", x, x, num_frequencies=5), x).shape
         (30, 1)
     """
-    normals, dtype = _normals(model, num_samples, seed)
+    normals, dtype = fixed_normals(model, num_samples, seed)
     return _by_chunks(partial(_mean, model, normals), x, dtype, chunk, len(normals) and num_samples)[0][0]
 
 
 def hidden_marginals(
     model: Model, x: Numbers, *, num_samples: int = 100, seed: int = 0
 ) -> list[tuple[Float[Array, "N R"], Float[Array, "N R"]]]:
-    """Mean and total variance of every layer's outputs, the last one's f included (paper, `fig:hidden-layers`)."""
-    normals, dtype = _normals(model, num_samples, seed)
+    """Mean and total variance of every layer's outputs, the last one's f included (paper, `fig:hidden-layers`).
+
+    !!! example
+
+        >>> import jax.numpy as jnp, latentforce as lf
+        >>> x = jnp.linspace(0.0, 1.0, 30)
+        >>> model = lf.build("dlfm-driven", x, x, num_frequencies=5)
+        >>> [mean.shape for mean, variance in lf.hidden_marginals(model, x)]
+        [(30, 1), (30, 1)]
+    """
+    normals, dtype = fixed_normals(model, num_samples, seed)
     marginals = []
     for depth in range(model.depth):
         part = Model(model.layers[: depth + 1], model.likelihood)
@@ -156,14 +163,18 @@ def _mean(model: Model, normals: tuple[Array, ...], x: Float[Array, "N D"]) -> t
     flat = hidden.reshape(-1, hidden.shape[2])
     shape = (*hidden.shape[:2], -1)
     if model.likelihood.mean_is_function:
-        mean = model.layers[-1].expectation(flat).reshape(shape)[..., : model.likelihood.num_targets(model.layers[-1].num_outputs)]
+        mean = (
+            model.layers[-1]
+            .expectation(flat)
+            .reshape(shape)[..., : model.likelihood.num_targets(model.layers[-1].num_outputs)]
+        )
     else:
         mean, variance = model.layers[-1].moments(flat)
         mean, _ = model.likelihood.predictive_moments(mean.reshape(shape), variance.reshape(shape))
     return (jnp.mean(mean, axis=0)[None],)
 
 
-def _normals(model: Model, num_samples: int, seed: int) -> tuple[tuple[Float[Array, "S 1 Q"], ...], Any]:
+def fixed_normals(model: Model, num_samples: int, seed: int) -> tuple[tuple[Float[Array, "S 1 Q"], ...], Any]:
     """Quasi-random standard normal numbers for the hidden layers, the same for all inputs."""
     _checks.count("num_samples", num_samples)
     dtype = model.layers[0].posterior.mean.dtype

@@ -1,0 +1,180 @@
+"""One training step, compiled: gradients, the optimiser, natural gradients, and checks that all stays finite."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import optax
+from jax import Array
+from jaxtyping import Bool, Float, Int, PRNGKeyArray
+
+from .._linalg import precise
+from .._parameters import constrain, mask, unconstrain
+from ..depth._posteriors import AbstractPosterior
+from ..dynamics._filters import AbstractFilter
+from ._natural import natural_gradients, natural_step
+from ._objectives import Batch
+
+Objective = Callable[..., Float[Array, ""]]
+AnyModel = TypeVar("AnyModel", bound=eqx.Module)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything about a step that is known when it is compiled."""
+
+    objective: Objective
+    optimizer: optax.GradientTransformation | None
+    learning_rate: float | optax.Schedule
+    cosine_steps: int | None
+    num_samples: int
+    batch_size: int | None
+    natural: float | None
+    train_filters: int | None
+    chunk: int
+
+    def transformation(self) -> optax.GradientTransformationExtraArgs:
+        """The optimiser: Adam with the learning-rate schedule, or the one handed over."""
+        if self.optimizer is not None:
+            return optax.with_extra_args_support(self.optimizer)
+        rate = self.learning_rate
+        if self.cosine_steps is not None and isinstance(rate, float):
+            rate = optax.cosine_decay_schedule(rate, self.cosine_steps)
+        return optax.with_extra_args_support(optax.flatten(optax.adam(rate)))
+
+
+class State(NamedTuple):
+    """What a step changes."""
+
+    free: Any  # the trained parameters as free numbers; None where there is nothing to train
+    natural: AbstractPosterior | None  # q of the last layer, where it goes by natural gradients
+    optimizer: Any
+    filters: Any  # the optimiser's state for the ODEs' coefficients, where they start late
+    step: Int[Array, ""]
+    scale: Float[Array, ""]  # of all steps: smaller after a failure
+
+
+def begin(model: AnyModel, plan: Plan) -> tuple[State, AnyModel]:
+    """The state before the first step, and all that is not trained."""
+    wanted = mask(
+        model, lambda role, owners: role.trainable and (plan.train_filters is not None or not _in_filter(owners))
+    )
+    natural = None
+    if plan.natural is not None:
+        natural = model.layers[-1].posterior  # type: ignore[attr-defined]
+        wanted = eqx.tree_at(lambda m: m.layers[-1].posterior, wanted, jax.tree.map(lambda _: False, natural))
+    free, fixed = eqx.partition(unconstrain(model), wanted)
+    late, early = eqx.partition(free, mask(free, lambda _, owners: _in_filter(owners)))
+    optimizer = plan.transformation()
+    delayed = plan.train_filters is not None and plan.train_filters > 0
+    state = State(
+        free=free,
+        natural=natural,
+        optimizer=optimizer.init(early if delayed else free),
+        filters=optimizer.init(late) if delayed else None,
+        step=jnp.zeros((), int),
+        scale=jnp.ones((), dtype_of(model)),
+    )
+    return state, fixed
+
+
+def assemble(state: State, fixed: AnyModel) -> AnyModel:
+    """The model that a state stands for."""
+    model = constrain(eqx.combine(state.free, fixed))
+    if state.natural is not None:
+        model = eqx.tree_at(lambda m: m.layers[-1].posterior, model, state.natural)
+    return model
+
+
+@partial(precise, static_argnames=("plan", "steps"))
+def advance(
+    state: State, fixed: eqx.Module, data: Batch, key: PRNGKeyArray, plan: Plan, steps: int
+) -> tuple[State, tuple[Bool[Array, ""], Float[Array, " chunk"], Float[Array, " chunk"]]]:
+    """A chunk of steps, up to `steps` in all; whether one of them failed; objectives and gradient norms.
+
+    One step more than the chunk has is tried and not taken: it tells whether the last one taken led to a good place.
+    """
+
+    def attempt(carry: tuple[State, Array], wanted: Array) -> tuple[tuple[State, Array], tuple[Array, Array]]:
+        state, failed = carry
+        new, objective, norm = _step(state, fixed, data, jax.random.fold_in(key, state.step), plan)
+        wanted = wanted & (state.step < steps)
+        here = jnp.isfinite(objective) & jnp.isfinite(norm)
+        there = _finite((new.free, assemble(new, fixed)))
+        failed = failed | ~here | (wanted & ~there)
+        go = wanted & ~failed
+        return (jax.tree.map(lambda new, old: jnp.where(go, new, old), new, state), failed), (objective, norm)
+
+    wanted = jnp.arange(plan.chunk + 1) < plan.chunk
+    (state, failed), records = jax.lax.scan(attempt, (state, jnp.zeros((), bool)), wanted)
+    return state, (failed, *records)
+
+
+def _step(state: State, fixed: Any, data: Batch, key: PRNGKeyArray, plan: Plan) -> tuple[State, Array, Array]:
+    for_batch, for_model = jax.random.split(key)
+    batch = _draw(data, for_batch, plan.batch_size)
+
+    def loss(free: Any, natural: Any) -> Float[Array, ""]:
+        model = assemble(state._replace(free=free, natural=natural), fixed)
+        return -plan.objective(model, batch, for_model)
+
+    natural = state.natural
+    value, gradients = jax.value_and_grad(loss)(state.free, natural)
+    if natural is not None and plan.natural is not None:
+        _, by_moments = natural_gradients(lambda q: -loss(state.free, q) * batch.num_data, natural)
+        natural = natural_step(natural, by_moments, plan.natural * state.scale)
+    optimizer = plan.transformation()
+    extra = {"value": value, "grad": gradients, "value_fn": lambda free: loss(free, state.natural)}
+    if state.filters is None:
+        updates, memory = _update(optimizer, gradients, state.optimizer, state.free, **extra)
+        late_memory = None
+    else:
+        updates, memory, late_memory = _delayed(optimizer, gradients, state, plan)
+    free = jax.tree.map(lambda p, u: p + (state.scale * u).astype(p.dtype), state.free, updates)
+    new = State(free, natural, memory, late_memory, state.step + 1, state.scale)
+    return new, -value, optax.tree.norm(gradients)
+
+
+def _delayed(optimizer: Any, gradients: Any, state: State, plan: Plan) -> tuple[Any, Any, Any]:
+    """Updates where the ODEs' coefficients, with an optimiser of their own, rest for `train_filters` steps."""
+
+    def split(tree: Any) -> tuple[Any, Any]:
+        return eqx.partition(tree, mask(tree, lambda _, owners: _in_filter(owners)))
+
+    (late_gradients, early_gradients), (late, early) = split(gradients), split(state.free)
+    early_updates, memory = _update(optimizer, early_gradients, state.optimizer, early)
+    late_updates, late_memory = _update(optimizer, late_gradients, state.filters, late)
+    begun = state.step >= (plan.train_filters or 0)
+    late_updates = jax.tree.map(lambda u: jnp.where(begun, u, jnp.zeros_like(u)), late_updates)
+    late_memory = jax.tree.map(lambda new, old: jnp.where(begun, new, old), late_memory, state.filters)
+    return eqx.combine(early_updates, late_updates), memory, late_memory
+
+
+def _update(optimizer: Any, gradients: Any, memory: Any, free: Any, **extra: Any) -> tuple[Any, Any]:
+    """Optax mixes dtypes as JAX does by default; whoever forbids that for their own code can still train."""
+    with jax.numpy_dtype_promotion("standard"):
+        return optimizer.update(gradients, memory, free, **extra)
+
+
+def _draw(data: Batch, key: PRNGKeyArray, size: int | None) -> Batch:
+    if size is None:
+        return data
+    rows = jax.random.randint(key, (size,), 0, data.x.shape[0])
+    return Batch(data.x[rows], data.y[rows], data.weight[rows], data.num_data)
+
+
+def _in_filter(owners: list[Any]) -> bool:
+    return any(isinstance(owner, AbstractFilter) for owner in owners)
+
+
+def _finite(tree: Any) -> Bool[Array, ""]:
+    return jnp.all(jnp.stack([jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(tree)]))
+
+
+def dtype_of(model: Any) -> Any:
+    """The dtype of the model's numbers."""
+    return jnp.result_type(*[leaf for leaf in jax.tree.leaves(model) if eqx.is_inexact_array(leaf)])
