@@ -198,7 +198,7 @@ def train(model: Model, data: Data) -> Model:
 
 def ode_parameters(model: Model) -> Array:
     """Logarithms of what is identifiable of the ODEs."""
-    filter = model.process.filter if isinstance(model, ExactModel) else model.layers[0].outputs.filter
+    filter: Any = model.process.filter if isinstance(model, ExactModel) else model.layers[0].outputs.filter
     if isinstance(filter, lf.FirstOrder):
         return jnp.log(filter.rate).ravel()
     return jnp.log(jnp.concatenate([filter.natural_frequency.ravel(), filter.damping_ratio.ravel()]))
@@ -208,7 +208,8 @@ def forces(model: Model, data: Data) -> tuple[Array, Array]:
     """Means and deviations (Q, TESTED) of the forces in units of static gain one, by increasing length-scale."""
     if isinstance(model, ExactModel):
         posterior = lf.condition(model, data.x, data.y).force(data.t)
-        gain = _stiffness(model.process.filter)
+        filter: Any = model.process.filter
+        gain = _stiffness(filter)
         return (posterior.mean / gain)[None], (posterior.deviation / gain)[None]
     outputs = model.layers[0].outputs
     model = lf.collapse(model, lf.whole(data.x, data.y))
@@ -296,7 +297,9 @@ def judge(system: System, seed: int) -> dict[str, Any]:
     }
     error = np.asarray(ode_parameters(learned) - ode_parameters(truth))
     deviation = approximation.deviations(ode_parameters)
-    coverage = {name: [float(c) for c in _coverage(*band, data.forces)] for name, band in bands.items()}
+    coverage = {
+        name: [float(c) for c in _coverage(band[0], band[1], np.asarray(data.forces))] for name, band in bands.items()
+    }
     curvature = float(approximation.curvatures[system.null_directions])
     return {
         "coverage": coverage, "log_error": error.tolist(), "log_deviation": deviation.tolist(),

@@ -1,7 +1,12 @@
 """Every test runs strictly: no silent promotion of rank or dtype, in float64 and in float32."""
 
 import itertools
+import os
 from pathlib import Path
+
+os.environ.setdefault(
+    "OPENBLAS_NUM_THREADS", "1"
+)  # workers share the cores: threads that wait for each other cost most
 
 import jax
 import pytest

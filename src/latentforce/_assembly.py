@@ -74,13 +74,14 @@ def stack(
     return Model(tuple(layers), likelihood, train_filters)
 
 
-def exact(options: Options, x: np.ndarray, likelihood: AbstractLikelihood) -> ExactModel:
+def exact(options: Options, x: np.ndarray, likelihood: AbstractLikelihood, train_filters: int | None) -> ExactModel:
     """The exact model with the same priors as a shallow one."""
     if not isinstance(likelihood, Gaussian):
         raise ValueError(f"`likelihood` must be Gaussian for exact inference, got {type(likelihood).__name__}.")
     joint = isinstance(options.filter, Identity) and options.directions is None and x.shape[1] > 1
     inputs, times = _inputs(options, 0, x, joint)
-    return ExactModel(inputs, _process(options, _spans(times), True, joint), likelihood)
+    process = _process(options, _spans(times), True, joint)
+    return ExactModel(inputs, process, likelihood, train_filters=train_filters)
 
 
 def _layer(options: Options, index: int, x: np.ndarray, num_outputs: int, last: bool) -> Layer:

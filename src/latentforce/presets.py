@@ -147,6 +147,13 @@ def build(
         )
     if interval is not None:
         _checks.interval("interval", interval)
+        if directions is not None:
+            raise ValueError(f"`interval` must be None with learned directions, which choose it, got {interval}.")
+    for key, value in (("lengthscale", lengthscale), ("variance", variance)):
+        if value is not None:  # looked at here: where the layers are made, numbers are traced
+            _checks.positive(key, value)
+    if train_filters is not None and train_filters != 0:
+        _checks.count("train_filters", train_filters)
     if not isinstance(filter, AbstractFilter):
         _one_of("filter", filter, ("first", "second"))
     dtype = jnp.result_type(float)
@@ -171,7 +178,7 @@ def build(
     )
     observed = jax.tree.map(lambda leaf: leaf.astype(dtype), observed)
     if preset.features is None:
-        return exact(options, inputs, observed)
+        return exact(options, inputs, observed, train_filters)
     return stack(options, inputs, depth, observed.num_functions(targets.shape[1]), observed, train_filters)
 
 

@@ -33,8 +33,7 @@ class Layer(eqx.Module):
     @property
     def num_latents(self) -> int:
         """Q: how many functions there are before mixing."""
-        shared = getattr(self.outputs, "sensitivity", None)
-        return self.posterior.shape[0] if shared is None else shared.shape[0]
+        return self.outputs.num_functions(self.posterior.shape[0])
 
     @property
     def num_outputs(self) -> int:

@@ -15,7 +15,6 @@ from ..dynamics._forces import AbstractForce
 from ..dynamics._joint import shared_state
 from ..dynamics._process import Process
 from ..features._base import AbstractFeatures
-from ..features._random import RandomFourier
 
 Times1 = Float[Array, " N"] | Float[Array, "N D"]  # of one direction
 Times = Float[Array, "K N"] | Float[Array, "K N D"]  # of all
@@ -43,10 +42,13 @@ class AbstractOutputs(eqx.Module):
     def block(self, force: int, direction: int) -> tuple[int, int]:
         """Group and block of the features of that force along that direction."""
 
-    @property
     @abc.abstractmethod
-    def num_forces(self) -> int | None:
-        """How many different forces there are along a direction; None: as many as groups."""
+    def num_forces(self, groups: int) -> int:
+        """How many different forces there are along a direction, for so many groups of features."""
+
+    @abc.abstractmethod
+    def num_functions(self, groups: int) -> int:
+        """How many outputs there are, for so many groups of features."""
 
     @abc.abstractmethod
     def residual_covariance(
@@ -96,10 +98,13 @@ class IndependentOutputs(AbstractOutputs):
         """See `AbstractOutputs`."""
         return force, direction
 
-    @property
-    def num_forces(self) -> None:
+    def num_forces(self, groups: int) -> int:
         """See `AbstractOutputs`."""
-        return None
+        return groups
+
+    def num_functions(self, groups: int) -> int:
+        """See `AbstractOutputs`."""
+        return groups
 
     def residual_covariance(self, features: AbstractFeatures, A: Float[Array, "a B F N"]) -> None:
         """None: outputs are independent."""
@@ -124,7 +129,7 @@ class SharedForces(AbstractOutputs):
         A = self.sensitivity[..., None, None] * jnp.transpose(A, (2, 1, 0, 4, 3))
         R, Q, K, F, N = A.shape
         A = A.reshape(R, Q * K, F, N)
-        if isinstance(features, RandomFourier):
+        if features.weight_space:
             return A, jnp.zeros((N, R), A.dtype)
         variance = jnp.diagonal(self._covariance())
         return A, jnp.maximum(variance[None] - jnp.sum(A * A, axis=(1, 2)).T, 0.0)
@@ -155,15 +160,18 @@ class SharedForces(AbstractOutputs):
         """See `AbstractOutputs`."""
         return 0, force * self.sensitivity.shape[2] + direction
 
-    @property
-    def num_forces(self) -> int:
+    def num_forces(self, groups: int) -> int:
         """Q."""
         return self.sensitivity.shape[1]
+
+    def num_functions(self, groups: int) -> int:
+        """R."""
+        return self.sensitivity.shape[0]
 
     def residual_covariance(self, features: AbstractFeatures, A: Float[Array, "a B F N"]) -> Float[Array, "N a a"]:
         """See `AbstractOutputs`."""
         explained = jnp.einsum("rbfn,sbfn->nrs", A, A)
-        if isinstance(features, RandomFourier):
+        if features.weight_space:
             return jnp.zeros_like(explained)
         return self._covariance()[None] - explained
 

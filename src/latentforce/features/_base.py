@@ -1,6 +1,7 @@
 """The one contract that every feature family keeps, and that layers rely on."""
 
 import abc
+from typing import ClassVar
 
 import equinox as eqx
 import jax
@@ -22,6 +23,8 @@ class AbstractFeatures(eqx.Module):
     `T^T covariance T = I`; so `whitened @ whitened.T` never exceeds the prior covariance (in the order of positive
     semi-definite matrices), with equality where the features explain the process completely. No method adds noise.
     """
+
+    weight_space: ClassVar[bool] = False  # whether the features are the whole process, so that nothing is left over
 
     @abc.abstractmethod
     def num_features(self, process: Process) -> int:
@@ -49,12 +52,16 @@ class AbstractFeatures(eqx.Module):
 
     def unexplained(self, process: Process, whitened: Float[Array, "N F"]) -> Float[Array, " N"]:
         """The residual variance (N,) where the features `A(t)` are known already."""
+        if self.weight_space:
+            return jnp.zeros(whitened.shape[0], whitened.dtype)
         return jnp.maximum(process.variance().astype(whitened.dtype) - jnp.sum(whitened * whitened, axis=1), 0.0)
 
     def unexplained_covariance(
         self, prior: Float[Array, "N1 N2"], whitened1: Float[Array, "N1 F"], whitened2: Float[Array, "N2 F"]
     ) -> Float[Array, "N1 N2"]:
         """What the features leave of a prior covariance between two sets of values, of the output or of the force."""
+        if self.weight_space:
+            return jnp.zeros_like(prior)
         return prior - jnp.matmul(whitened1, whitened2.T, precision="highest")
 
     def shared(self, processes: Process, t: Numbers) -> Float[Array, "R N F"]:

@@ -1,6 +1,7 @@
 """Random Fourier (response) features: the process replaced by a random sum of filtered waves."""
 
 import math
+from typing import ClassVar
 
 import equinox as eqx
 import jax
@@ -36,6 +37,7 @@ class RandomFourier(AbstractFeatures):
         (4, 100)
     """
 
+    weight_space: ClassVar[bool] = True
     num_frequencies: int = eqx.field(static=True)
     seed: int = eqx.field(static=True)
 
@@ -70,21 +72,6 @@ class RandomFourier(AbstractFeatures):
     def force_whitened(self, process: Process, t: Numbers) -> Float[Array, "N F"]:
         """`Cov[u(t), e]` (N, F): the waves before the filter."""
         return self._waves(process, Identity(), t)
-
-    def residual_variance(self, process: Process, t: Numbers) -> Float[Array, " N"]:
-        """Zero (N,): in weight space the features are the whole process."""
-        t = _checks.points("t", t)
-        return jnp.zeros(t.shape, process.dtype(t))
-
-    def unexplained(self, process: Process, whitened: Float[Array, "N F"]) -> Float[Array, " N"]:
-        """Zero (N,)."""
-        return jnp.zeros(whitened.shape[0], whitened.dtype)
-
-    def unexplained_covariance(
-        self, prior: Float[Array, "N1 N2"], whitened1: Float[Array, "N1 F"], whitened2: Float[Array, "N2 F"]
-    ) -> Float[Array, "N1 N2"]:
-        """Zero (N1, N2)."""
-        return jnp.zeros_like(prior)
 
     def _waves(self, process: Process, filter: AbstractFilter, t: Numbers) -> Float[Array, "N F"]:
         t = _checks.points("t", t)

@@ -18,7 +18,9 @@ def force(model: Model, t: Numbers, *, layer: int = 0, index: int = 0, direction
 
     Times are what the layer reads: input dimension `direction` for the first layer of an additive model, an output of
     the layer before for others. `index` is the output whose force is asked for, or the number of a shared force.
-    (Where a layer reads all inputs jointly, its force is its output, and `t` is (N, D).)
+    (Where a layer reads all inputs jointly, its force is its output, and `t` is (N, D).) Its band takes the
+    hyperparameters as known: where the data leave a rate or a sensitivity open, the force is less certain than it says
+    (`benchmarks/force_recovery.py`).
 
     !!! example
 
@@ -32,9 +34,10 @@ def force(model: Model, t: Numbers, *, layer: int = 0, index: int = 0, direction
     times = _checks.points("t", t, ranks=(1, 2))
     _within("layer", layer, model.depth)
     chosen = model.layers[layer]
-    num_forces = chosen.outputs.num_forces
-    _within("index", index, num_forces or chosen.posterior.shape[0])
-    _within("direction", direction, chosen.posterior.shape[1] // (num_forces or 1))
+    groups, blocks, _ = chosen.posterior.shape
+    num_forces = chosen.outputs.num_forces(groups)
+    _within("index", index, num_forces)
+    _within("direction", direction, groups * blocks // num_forces)
     return _force(chosen, times.astype(chosen.posterior.mean.dtype), index, direction)
 
 

@@ -16,7 +16,6 @@ from ..depth._layer import Layer
 from ..depth._model import Model
 from ..depth._posteriors import apply
 from ..features._points import InducingPoints
-from ..features._random import RandomFourier
 
 
 class Functions(eqx.Module):
@@ -54,7 +53,7 @@ def sample_functions(model: Model, key: PRNGKeyArray, num_samples: int = 1, *, n
     for layer, k in zip(model.layers, jax.random.split(key, model.depth), strict=True):
         for_features, for_rest, for_knots = jax.random.split(k, 3)
         features.append(jax.vmap(layer.posterior.sample)(jax.random.split(for_features, num_samples)))
-        if isinstance(layer.features, RandomFourier):
+        if layer.features.weight_space:
             knots.append(None)
             weights.append(None)
         else:

@@ -74,12 +74,17 @@ def begin(model: AnyModel, plan: Plan) -> tuple[State, AnyModel]:
     state = State(
         free=free,
         natural=natural,
-        optimizer=optimizer.init(early if delayed else free),
-        filters=optimizer.init(late) if delayed else None,
+        optimizer=_strong(optimizer.init(early if delayed else free)),
+        filters=_strong(optimizer.init(late)) if delayed else None,
         step=jnp.zeros((), int),
         scale=jnp.ones((), dtype_of(model)),
     )
     return state, fixed
+
+
+def _strong(tree: Any) -> Any:
+    """Numbers of the dtype they have: an optimiser that starts with Python's numbers would be compiled twice."""
+    return jax.tree.map(lambda leaf: jax.lax.convert_element_type(leaf, jnp.asarray(leaf).dtype), tree)
 
 
 def assemble(state: State, fixed: AnyModel) -> AnyModel:
