@@ -105,7 +105,11 @@ WHITENING = [
 ]
 
 
-@pytest.mark.parametrize("nu, name, size", WHITENING)
+@pytest.mark.parametrize(
+    "dtype, nu, name, size",
+    [("float64", *case) for case in WHITENING] + [("float32", *case) for case in WHITENING if case[0] == 2.5],
+    indirect=["dtype"],
+)
 def test_harmonic_whitening(nu, name, size, dtype):
     """`A A^T = K_fv K_vv^{-1} K_vf`, with `K_vv^{-1}` by the Woodbury identity in high precision."""
     process = cases.process(nu, name)

@@ -26,12 +26,16 @@ PROCESSES = [
 ]
 
 
+SINGLE = [(0.5, "first-order 1+0"), (2.5, "identity"), (1.5, "stiff")]
+CONTRACTS = [("float64", *case) for case in PROCESSES] + [("float32", *case) for case in SINGLE]
+
+
 def family(name, dtype):
     """The family with its own arrays (if any) in the dtype at hand."""
     return jax.tree.map(lambda x: x.astype(dtype), FAMILIES[name])
 
 
-@pytest.mark.parametrize("nu, filter", PROCESSES)
+@pytest.mark.parametrize("dtype, nu, filter", CONTRACTS, indirect=["dtype"])
 @pytest.mark.parametrize("name", FAMILIES)
 def test_contract(name, nu, filter, dtype):
     """Shapes and dtypes; `A A^T = K_fv K_vv^{-1} K_vf`; what is left is positive semi-definite, jointly for f and u."""

@@ -21,7 +21,8 @@ ORIGIN = 1.0
 RESONANT = [f"first-order {name}" for name in ("0.001", "1+0", "1+1e-08", "1000", "1e+06")]
 DAMPED = ["under-damped", "over-damped", "critical", "critical +1e-9", "critical at lambda"]
 SINGULAR = [
-    *[(nu, name) for nu in cases.ORDERS for name in ("identity", *RESONANT)],
+    *[(nu, name) for nu in (0.5, 2.5) for name in ("identity", *RESONANT)],
+    *[(nu, "first-order 1+0") for nu in (1.5, 3.5)],
     *[(nu, name) for nu in (0.5, 2.5) for name in DAMPED],
     *[(1.5, name) for name in ("repeated pole", "triple pole at lambda")],
 ]
@@ -118,7 +119,11 @@ def pulled_back(nu, kind, theta, t):
     )(theta, t)
 
 
-@pytest.mark.parametrize("name", cases.SINGLE)
+FINITE = [("float64", name) for name in cases.SINGLE]
+FINITE += [("float32", name) for name in cases.SINGLE if "pole" not in name]  # third order: one precision will do
+
+
+@pytest.mark.parametrize("dtype, name", FINITE, indirect=["dtype"])
 def test_gradients_are_finite_everywhere(name, dtype):
     """On the whole grid, at the seams, and 100 length-scales out; reverse mode."""
     nu = 2.5 if dtype == "float64" else 0.5

@@ -211,11 +211,10 @@ def test_the_force_of_the_exact_model_is_the_limit(data):
 @pytest.mark.parametrize(
     ("name", "options"),
     [
-        ("dlfm-vfrf", {}),
-        ("dlfm-driven", {"num_forces": 1, "width": 2, "covariance": "block"}),
+        ("dlfm-vfrf", {"num_forces": 1, "covariance": "block"}),
         ("dlfm-driven", {"directions": 3, "covariance": "diagonal", "bounded": True, "shared_kernels": False}),
     ],
-    ids=["paper", "shared", "directions"],
+    ids=["shared", "directions"],
 )
 def test_gradients_of_the_bound_are_its_finite_differences(data, name, options):
     x, y = data

@@ -27,7 +27,7 @@ class Scores(NamedTuple):
     coverage: float
 
 
-MODELS = {"lfm-driven": ("shallow", 1000), "dlfm-driven": ("two layers", 3000)}
+MODELS = {"lfm-driven": ("shallow", 1000), "dlfm-driven": ("two layers", 6000)}
 
 
 def run(folder: Path, steps: int | None = None, points: int = 140) -> dict[str, Scores]:
