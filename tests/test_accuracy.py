@@ -164,8 +164,7 @@ def test_harmonic_covariance(nu, dtype):
     cases.assert_close(got, want, dtype, scale)
 
 
-@pytest.mark.parametrize("name", cases.FILTERS)
-@pytest.mark.parametrize("nu", cases.ORDERS)
+@pytest.mark.parametrize("dtype, nu, name", cases.GRID, indirect=["dtype"])
 def test_state_space(nu, name, dtype):
     process = cases.process(nu, name)
     system, got = cases.oracle(process), process.state_space()
