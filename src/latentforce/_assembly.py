@@ -146,7 +146,7 @@ def _features(options: Options, index: int, times: list[np.ndarray], spans: np.n
     harmonic = options.family == "harmonic"
     margin = (1 / 3 if harmonic else 0.1) * (spans[:, 1] - spans[:, 0])
     a, b = spans[:, 0] - margin, spans[:, 1] + margin
-    if options.interval is not None and options.directions is None:
+    if options.interval is not None:
         a, b = (np.full_like(margin, end) for end in options.interval)
     family = HarmonicFourier if harmonic else DrivenFourier
     return jax.vmap(lambda a, b: family(M, (a, b)))(*options.arrays(a, b))

@@ -102,8 +102,8 @@ def build(
       side for harmonic, a tenth for driven features; hidden layers take the range of what their means give).
     - `filter`: "first" (alpha = 1, beta a 300th of the range), "second" (the same speed, critically damped) or a
       filter, the same at every layer. Presets without an ODE have none.
-    - `lengthscale` (default: a third of the range), `variance` of the force (default: 0.1 at the last layer; at hidden
-      ones 0.1 or, starting at the prior, 0.01, in units of a third of the range).
+    - `lengthscale` (default: a third of the range), `variance` of the force (default: 0.1 or, starting at the prior, 1
+      at the last layer; at hidden ones 0.1 or 0.01, times the square of a third of the range).
     - `likelihood`: default `Gaussian(0.01)`.
     - `train_filters`: train the ODE's coefficients from the start (0), after k steps, or never (None).
     - `directions`: None for additive over input dimensions; K for additive over K learned directions (at every layer).

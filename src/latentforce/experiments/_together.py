@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from .._linalg import precise
 from ..depth._model import Model
 from ..inference._objectives import Batch, whole
 from ..inference._prediction import Prediction, fixed_normals
@@ -52,7 +53,6 @@ def train_together(
         optimizer=None,
         learning_rate=learning_rate,
         cosine_steps=steps if decay else None,
-        num_samples=num_samples,
         batch_size=None,
         natural=natural,
         train_filters=models[0].train_filters,
@@ -87,7 +87,7 @@ def _advance(states: Any, fixed: Any, batches: Batch, keys: Array, plan: Plan, s
     )
 
 
-@jax.jit
+@precise
 def _judge(models: Model, x: Array, y: Array, normals: tuple[Array, ...]) -> tuple[Array, Array, Array]:
     def one(model: Model, x: Array, y: Array) -> tuple[Array, Array, Array]:
         prediction = Prediction(*model.moments(x, normals), model.likelihood)
@@ -98,8 +98,7 @@ def _judge(models: Model, x: Array, y: Array, normals: tuple[Array, ...]) -> tup
             jnp.mean((rank > 0.025) & (rank < 0.975)),
         )
 
-    with jax.default_matmul_precision("highest"):
-        return jax.vmap(one)(models, x, y)
+    return jax.vmap(one)(models, x, y)
 
 
 def _stack(trees: list[Any]) -> Any:

@@ -31,7 +31,6 @@ class Plan:
     optimizer: optax.GradientTransformation | None
     learning_rate: float | optax.Schedule
     cosine_steps: int | None
-    num_samples: int
     batch_size: int | None
     natural: float | None
     train_filters: int | None

@@ -136,11 +136,10 @@ def fit(
     data = _data(model, x, y, weight)
     rows = data.x.shape[0]
     plan = Plan(
-        objective=objective or default_objective(model, num_samples),
+        objective=objective or default_objective(model, _checks.count("num_samples", num_samples)),
         optimizer=optimizer,
         learning_rate=learning_rate,
         cosine_steps=steps if decay else None,
-        num_samples=_checks.count("num_samples", num_samples),
         batch_size=None if batch_size is None or batch_size >= rows else _checks.count("batch_size", batch_size),
         natural=natural,
         train_filters=model.train_filters,  # type: ignore[attr-defined]
