@@ -5,6 +5,14 @@ from typing import Any
 import numpy as np
 
 
+def rows(x: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Inputs (N, D) and targets (N, P) that belong together; NaN in `y` means not observed."""
+    inputs, targets = matrix("x", x), matrix("y", y, missing=True)
+    if inputs.shape[0] != targets.shape[0]:
+        raise ValueError(f"`y` must have as many rows as `x` ({inputs.shape[0]}), got {targets.shape[0]}.")
+    return inputs, targets
+
+
 def matrix(name: str, value: Any, missing: bool = False) -> np.ndarray:
     """Rows of data as a float64 matrix (N, columns); NaN passes where `missing` is allowed."""
     array = np.asarray(value)

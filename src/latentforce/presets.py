@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from . import _checks
 from ._assembly import Options, exact, stack
 from ._checks import Numbers
-from ._data import matrix
+from ._data import rows
 from .depth._likelihoods import AbstractLikelihood, Gaussian
 from .depth._posteriors import POSTERIORS
 from .dynamics._filters import AbstractFilter, Identity
@@ -129,9 +129,7 @@ def build(
     if not isinstance(name, str) or name not in PRESETS:
         raise ValueError(f"`name` must be one of {', '.join(PRESETS)}, got {name!r}.")
     preset = PRESETS[name]
-    inputs, targets = matrix("x", x), matrix("y", y, missing=True)
-    if inputs.shape[0] != targets.shape[0]:
-        raise ValueError(f"`y` must have as many rows as `x` ({inputs.shape[0]}), got {targets.shape[0]}.")
+    inputs, targets = rows(x, y)
     depth = (2 if preset.deep else 1) if depth is None else _checks.count("depth", depth)
     if depth > 1 and not preset.deep:
         deep = [other for other, row in PRESETS.items() if row == _deepened(preset, row.about)]

@@ -1,7 +1,5 @@
 """Natural-gradient steps for q(e): exact for a Gaussian likelihood with step one, sound for log-concave ones."""
 
-from collections.abc import Callable
-
 import jax
 import jax.numpy as jnp
 from jax import Array
@@ -9,16 +7,10 @@ from jax import Array
 from ..depth._posteriors import AbstractPosterior
 
 
-def natural_gradients(
-    total: Callable[[AbstractPosterior], Array], posterior: AbstractPosterior
-) -> tuple[Array, tuple[Array, Array]]:
-    """`total` (an evidence lower bound, of all data) at q, and its gradient in q's mean and covariance."""
-    return jax.value_and_grad(lambda moments: total(posterior.with_moments(*moments)))(posterior.moments())
-
-
 def natural_step(posterior: AbstractPosterior, gradients: tuple[Array, Array], size: Array) -> AbstractPosterior:
     """`eta + size dL/dmu`, `eta` the natural and `mu` the expectation parameters of q.
 
+    `gradients` of an evidence lower bound L of all data, in q's mean and covariance (`AbstractPosterior.moments`).
     With `Lambda` the precision: `Lambda <- Lambda - 2 size dL/dS`, and
     `Lambda m <- Lambda m + size (dL/dm - 2 dL/dS m)`.
     """

@@ -16,7 +16,7 @@ from .._linalg import precise
 from .._parameters import constrain, mask, unconstrain
 from ..depth._posteriors import AbstractPosterior
 from ..dynamics._filters import AbstractFilter
-from ._natural import natural_gradients, natural_step
+from ._natural import natural_step
 from ._objectives import Batch
 
 Objective = Callable[..., Float[Array, ""]]
@@ -122,17 +122,20 @@ def _step(state: State, fixed: Any, data: Batch, key: PRNGKeyArray, plan: Plan) 
     for_batch, for_model = jax.random.split(key)
     batch = _draw(data, for_batch, plan.batch_size)
 
-    def loss(free: Any, natural: Any) -> Float[Array, ""]:
-        model = assemble(state._replace(free=free, natural=natural), fixed)
+    natural = state.natural
+    moments = None if natural is None else natural.moments()
+
+    def loss(free: Any, moments: Any) -> Float[Array, ""]:
+        q = None if natural is None else natural.with_moments(*moments)
+        model = assemble(state._replace(free=free, natural=q), fixed)
         return -plan.objective(model, batch, for_model)
 
-    natural = state.natural
-    value, gradients = jax.value_and_grad(loss)(state.free, natural)
+    value, (gradients, by_moments) = jax.value_and_grad(loss, argnums=(0, 1))(state.free, moments)
     if natural is not None and plan.natural is not None:
-        _, by_moments = natural_gradients(lambda q: -loss(state.free, q) * batch.num_data, natural)
-        natural = natural_step(natural, by_moments, plan.natural * state.scale)
+        uphill = jax.tree.map(lambda g: -g * batch.num_data, by_moments)  # of the bound on all data
+        natural = natural_step(natural, uphill, plan.natural * state.scale)
     optimizer = plan.transformation()
-    extra = {"value": value, "grad": gradients, "value_fn": lambda free: loss(free, state.natural)}
+    extra = {"value": value, "grad": gradients, "value_fn": lambda free: loss(free, moments)}
     if state.filters is None:
         updates, memory = _update(optimizer, gradients, state.optimizer, state.free, **extra)
         late_memory = None

@@ -15,7 +15,7 @@ from jaxtyping import PRNGKeyArray
 
 from .. import _checks
 from .._checks import Numbers
-from .._data import matrix
+from .._data import rows
 from .._parameters import mask
 from ..depth._posteriors import AbstractPosterior
 from ._exact import ExactModel, log_marginal_likelihood
@@ -134,13 +134,14 @@ def fit(
             raise ValueError(f"`{name}` must be finite and not negative, got {value!r}.")
     patience = _checks.count("patience", patience)
     data = _data(model, x, y, weight)
-    rows = data.x.shape[0]
     plan = Plan(
         objective=objective or default_objective(model, _checks.count("num_samples", num_samples)),
         optimizer=optimizer,
         learning_rate=learning_rate,
         cosine_steps=steps if decay else None,
-        batch_size=None if batch_size is None or batch_size >= rows else _checks.count("batch_size", batch_size),
+        batch_size=None
+        if batch_size is None or batch_size >= data.x.shape[0]
+        else _checks.count("batch_size", batch_size),
         natural=natural,
         train_filters=model.train_filters,  # type: ignore[attr-defined]
         chunk=chunk,
@@ -256,9 +257,7 @@ def hyperparameters(model: Any) -> dict[str, np.ndarray]:
 
 def _data(model: Any, x: Numbers, y: Numbers, weight: Numbers | None) -> Batch:
     dtype = dtype_of(model)
-    inputs, targets = matrix("x", x), matrix("y", y, missing=True)
-    if inputs.shape[0] != targets.shape[0]:
-        raise ValueError(f"`y` must have as many rows as `x` ({inputs.shape[0]}), got {targets.shape[0]}.")
+    inputs, targets = rows(x, y)
     if isinstance(model, ExactModel):
         if np.isnan(targets).any():
             raise ValueError("`y` must be observed everywhere for an exact model, got NaN.")
