@@ -240,6 +240,8 @@ def test_the_heteroscedastic_likelihood():
         (lambda: lf.build("exact-gp", X, Y, likelihood=lf.Poisson()), "`likelihood` must be Gaussian for exact"),
         (lambda: lf.collapse(lf.build("dgp", X, Y, num_frequencies=2), lf.whole(jnp.zeros((1, 1)), jnp.zeros((1, 1)))),
          "one layer and a Gaussian likelihood"),
+        (lambda: lf.build("exact-lfm", X, Y, num_forces=2), "`num_forces` must be None for an exact model"),
+        (lambda: lf.fit(lf.build("ssgp", X, Y), X, Y, decay=True, optimizer=optax.sgd(0.1)), "`decay` must be False"),
         (lambda: lf.compress(X, Y, (0.2, 0.8)), "`t` must lie inside `interval`"),
     ],
 )  # fmt: skip

@@ -78,6 +78,9 @@ def exact(options: Options, x: np.ndarray, likelihood: AbstractLikelihood, train
     """The exact model with the same priors as a shallow one."""
     if not isinstance(likelihood, Gaussian):
         raise ValueError(f"`likelihood` must be Gaussian for exact inference, got {type(likelihood).__name__}.")
+    for name in ("num_forces", "num_latents"):
+        if getattr(options, name) is not None:
+            raise ValueError(f"`{name}` must be None for an exact model, got {getattr(options, name)}.")
     joint = isinstance(options.filter, Identity) and options.directions is None and x.shape[1] > 1
     inputs, times = _inputs(options, 0, x, joint)
     process = _process(options, _spans(times), True, joint)

@@ -41,7 +41,7 @@ class Plan:
         if self.optimizer is not None:
             return optax.with_extra_args_support(self.optimizer)
         rate = self.learning_rate
-        if self.cosine_steps is not None and isinstance(rate, float):
+        if self.cosine_steps is not None and not callable(rate):
             rate = optax.cosine_decay_schedule(rate, self.cosine_steps)
         return optax.with_extra_args_support(optax.flatten(optax.adam(rate)))
 

@@ -132,6 +132,8 @@ def fit(
     for name, value in (("learning_rate", learning_rate), ("natural", natural)):
         if isinstance(value, int | float) and not 0 <= value < math.inf:
             raise ValueError(f"`{name}` must be finite and not negative, got {value!r}.")
+    if decay and (callable(learning_rate) or optimizer is not None):
+        raise ValueError("`decay` must be False with a schedule or an optimizer, which have their own, got True.")
     patience = _checks.count("patience", patience)
     data = _data(model, x, y, weight)
     plan = Plan(
