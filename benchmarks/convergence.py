@@ -64,9 +64,8 @@ def bound(model: lf.Model, x: np.ndarray, y: np.ndarray) -> float:
 
 def scores(model: lf.Model, x: np.ndarray, y: np.ndarray, scale: float) -> dict[str, float]:
     """Test RMSE and negative log likelihood, in the target's units."""
-    prediction = lf.predict(model, x)
-    rmse = float(jnp.sqrt(jnp.mean((prediction.mean - y) ** 2)))
-    return {"rmse": scale * rmse, "nmll": float(np.log(scale) - jnp.mean(prediction.log_density(jnp.asarray(y))))}
+    reached = lf.scores(lf.predict(model, x), y)
+    return {"rmse": scale * float(reached.rmse), "nmll": float(np.log(scale) + reached.nmll)}
 
 
 def main() -> None:

@@ -19,7 +19,7 @@ Three bands, mean +- 1.96 deviations, at 200 times between the data:
 
 - known: all hyperparameters true. This is what inference alone is answerable for.
 - plugged in: learned hyperparameters, taken as if they were true. This is what `lf.force` says of a trained model.
-- integrated: learned hyperparameters with their uncertainty, 50 draws from the Laplace approximation.
+- integrated: learned hyperparameters with their uncertainty, 50 draws from `lf.laplace`.
 
 The standard errors of the ODE's parameters are of that same approximation: the inverse of the Hessian of the log
 marginal likelihood (or its bound), without the directions that change nothing.
@@ -41,12 +41,10 @@ import numpy as np
 import optax
 import scipy.linalg
 from jax import Array
-from jax.flatten_util import ravel_pytree
 
 import latentforce as lf
-from latentforce._parameters import constrain, mask, unconstrain
-from latentforce.depth._posteriors import AbstractPosterior
 from latentforce.inference._exact import ExactModel
+from latentforce.inference._gaussian import Normal
 
 POINTS, TESTED, NOISE, BAND, DRAWS, FREQUENCIES, CHUNK = 500, 200, 0.05, 1.96, 50, 100, 10
 OPTIMIZER = optax.lbfgs()  # one object, so that compiled steps serve all fits
@@ -69,11 +67,6 @@ class System:
     def shared(self) -> bool:
         """Whether forces are shared by several outputs."""
         return len(self.coefficients) > 1
-
-    @property
-    def null_directions(self) -> int:
-        """How many directions of the hyperparameters change nothing: the scales of forces and of ODEs."""
-        return len(self.lengthscales) + len(self.coefficients) if self.shared else 1
 
     def state_space(self) -> tuple[np.ndarray, np.ndarray]:
         """Drift and diffusion of the state: u_q, u_q' of every force, then f_r, f_r', ... of every output."""
@@ -213,7 +206,7 @@ def forces(model: Model, data: Data) -> tuple[Array, Array]:
         return (posterior.mean / gain)[None], (posterior.deviation / gain)[None]
     outputs = model.layers[0].outputs
     model = lf.collapse(model, lf.whole(data.x, data.y))
-    posteriors = [lf.force(model, data.t, index=q) for q in range(outputs.num_forces)]
+    posteriors = [lf.force(model, data.t, index=q) for q in range(outputs.sensitivity.shape[1])]
     mean, deviation = (jnp.stack([getattr(p, name) for p in posteriors]) for name in ("mean", "deviation"))
     order = jnp.argsort(outputs.driving.lengthscale[:, 0])
     sensitivity = outputs.sensitivity[:, :, 0][:, order] / _stiffness(outputs.filter)
@@ -226,61 +219,16 @@ def _stiffness(filter: lf.FirstOrder | lf.SecondOrder) -> Array:
     return filter.alpha if isinstance(filter, lf.FirstOrder) else filter.stiffness
 
 
-class Laplace(NamedTuple):
-    """A Gaussian over the hyperparameters as free numbers: their posterior under a flat prior, about its mode."""
-
-    mode: Array
-    root: Array  # of the covariance
-    curvatures: Array  # of the log density, increasing; the first ones should be zero
-    free: Model
-    fixed: Model
-
-    def model(self, numbers: Array) -> Model:
-        """The model of those free numbers."""
-        return _assemble(numbers, self.free, self.fixed)
-
-    def deviations(self, function: Callable[[Model], Array]) -> np.ndarray:
-        """Standard errors of functions of the model, to first order."""
-        slopes = jax.jacrev(lambda numbers: function(self.model(numbers)))(self.mode)
-        return np.linalg.norm(np.asarray(slopes @ self.root), axis=1)
-
-    def forces(self, data: Data, seed: int) -> tuple[np.ndarray, np.ndarray]:
-        """Mean and deviation of the forces over hyperparameters and all else."""
-        normal = np.random.default_rng(seed).standard_normal((DRAWS, self.root.shape[1]))
-        means, deviations = _forces(self.mode + normal @ self.root.T, self.free, self.fixed, data)
-        return np.mean(means, axis=0), np.sqrt(np.mean(deviations**2, axis=0) + np.var(means, axis=0))
+def flat(model: Model, data: Data) -> Normal:
+    """`forces`, one after the other."""
+    mean, deviation = forces(model, data)
+    return Normal(mean.ravel(), jnp.diag(deviation.ravel() ** 2))
 
 
-def laplace(system: System, model: Model, data: Data) -> Laplace:
-    """The approximation at a trained model, without the directions that change nothing."""
-    wanted = mask(model, lambda role, owners: role.trainable and not isinstance(owners[-1], AbstractPosterior))
-    free, fixed = eqx.partition(unconstrain(model), wanted)
-    mode, _ = ravel_pytree(free)
-    hessian = np.asarray(_hessian(mode, free, fixed, data))
-    values, vectors = np.linalg.eigh(-(hessian + hessian.T) / 2)
-    kept = slice(system.null_directions, None)
-    root = vectors[:, kept] / np.sqrt(np.maximum(values[kept], 1e-2))
-    return Laplace(mode, jnp.asarray(root), jnp.asarray(values), free, fixed)
-
-
-def _assemble(numbers: Array, free: Model, fixed: Model) -> Model:
-    return constrain(eqx.combine(ravel_pytree(free)[1](numbers), fixed))
-
-
-@jax.jit
-def _hessian(mode: Array, free: Model, fixed: Model, data: Data) -> Array:
-    """Of the log marginal likelihood of all data (or its bound), row by row."""
-
-    def total(numbers: Array) -> Array:
-        model = _assemble(numbers, free, fixed)
-        return POINTS * objective(model)(model, lf.whole(data.x, data.y))
-
-    return jax.lax.map(lambda row: jax.jvp(jax.grad(total), (mode,), (row,))[1], jnp.eye(mode.size))
-
-
-@jax.jit
-def _forces(draws: Array, free: Model, fixed: Model, data: Data) -> tuple[Array, Array]:
-    return jax.lax.map(lambda numbers: forces(_assemble(numbers, free, fixed), data), draws)
+def integrated(known: Any, data: Data, seed: int) -> tuple[Array, Array]:
+    """`forces` over the hyperparameters too."""
+    band = known.integrate(jax.tree_util.Partial(flat, data=data), num_samples=DRAWS, seed=seed)
+    return band.mean.reshape(-1, TESTED), band.deviation.reshape(-1, TESTED)
 
 
 def judge(system: System, seed: int) -> dict[str, Any]:
@@ -288,22 +236,21 @@ def judge(system: System, seed: int) -> dict[str, Any]:
     data = simulate(system, seed)
     start = build(system, data)
     truth = true_model(system, start, data)
-    approximation = laplace(system, train(start, data), data)
-    learned = approximation.model(approximation.mode)
+    learned = train(start, data)
+    known = lf.laplace(learned, data.x, data.y)
     bands = {
         "known": forces(truth, data),
         "plugged in": forces(learned, data),
-        "integrated": approximation.forces(data, seed),
+        "integrated": integrated(known, data, seed),
     }
     error = np.asarray(ode_parameters(learned) - ode_parameters(truth))
-    deviation = approximation.deviations(ode_parameters)
+    deviation = known.deviation(ode_parameters)
     coverage = {
         name: [float(c) for c in _coverage(band[0], band[1], np.asarray(data.forces))] for name, band in bands.items()
     }
-    curvature = float(approximation.curvatures[system.null_directions])
     return {
         "coverage": coverage, "log_error": error.tolist(), "log_deviation": deviation.tolist(),
-        "smallest_curvature": curvature,
+        "undetermined": known.mode.size - known.root.shape[1], "curvatures": known.curvatures[:8].tolist(),
     }  # fmt: skip
 
 

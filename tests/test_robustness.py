@@ -170,6 +170,10 @@ FIT = [
     ({"y": Y[:, None, None]}, "`y` must be a 1-D or 2-D array"),
     ({"x": X[:0], "y": Y[:0]}, "`x` must be a 1-D or 2-D array of numbers with at least one row"),
     ({"y": np.stack([Y, Y], axis=1)}, "`y` must have as many columns"),
+    (
+        {"x": np.concatenate([X, X], axis=1)},
+        r"`x` must have \d columns, as the data that the model was built for, got \d",
+    ),
     ({"steps": 0}, "`steps` must be a whole number of at least 1, got 0"),
     ({"chunk": 0}, "`chunk` must be a whole number of at least 1, got 0"),
     ({"batch_size": 0}, "`batch_size` must be a whole number of at least 1, got 0"),

@@ -25,12 +25,14 @@ from .inference._exact import condition as condition
 from .inference._exact import log_marginal_likelihood as log_marginal_likelihood
 from .inference._force import force as force
 from .inference._functions import sample_functions as sample_functions
+from .inference._laplace import laplace as laplace
 from .inference._objectives import elbo as elbo
 from .inference._objectives import importance_weighted_bound as importance_weighted_bound
 from .inference._objectives import whole as whole
 from .inference._prediction import hidden_marginals as hidden_marginals
 from .inference._prediction import predict as predict
 from .inference._prediction import predict_mean as predict_mean
+from .inference._scores import scores as scores
 from .inference._training import TrainingError as TrainingError
 from .inference._training import fit as fit
 from .presets import build as build
@@ -65,10 +67,12 @@ __all__ = [
     "force",
     "hidden_marginals",
     "importance_weighted_bound",
+    "laplace",
     "log_marginal_likelihood",
     "predict",
     "predict_mean",
     "presets",
     "sample_functions",
+    "scores",
     "whole",
 ]

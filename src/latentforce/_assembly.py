@@ -81,26 +81,18 @@ def exact(options: Options, x: np.ndarray, likelihood: AbstractLikelihood, train
     for name in ("num_forces", "num_latents"):
         if getattr(options, name) is not None:
             raise ValueError(f"`{name}` must be None for an exact model, got {getattr(options, name)}.")
-    joint = isinstance(options.filter, Identity) and options.directions is None and x.shape[1] > 1
-    inputs, times = _inputs(options, 0, x, joint)
-    process = _process(options, _spans(times), True, joint)
+    inputs, times = _inputs(options, 0, x)
+    process = _process(options, _spans(times), True, isinstance(inputs, Jointly))
     return ExactModel(inputs, process, likelihood, train_filters=train_filters)
 
 
 def _layer(options: Options, index: int, x: np.ndarray, num_outputs: int, last: bool) -> Layer:
-    joint = (
-        options.family == "points"
-        and isinstance(options.filter, Identity)
-        and options.num_forces is None
-        and x.shape[1] > 1
-    )
-    inputs, times = _inputs(options, index, x, joint and options.directions is None)
-    joint = isinstance(inputs, Jointly)
+    inputs, times = _inputs(options, index, x)
     spans = _spans(times)
     features = _features(options, index, times, spans)
     mixed = last and options.num_latents is not None
     latents = options.num_latents if mixed and options.num_latents else num_outputs
-    outputs, groups = _outputs(options, index, _process(options, spans, last, joint), latents)
+    outputs, groups = _outputs(options, index, _process(options, spans, last, isinstance(inputs, Jointly)), latents)
     if options.bounded and index > 0:
         inputs = _bounded(options, inputs, features, spans)
     A, _ = jax.eval_shape(lambda: outputs.summary(features, inputs(jnp.zeros((1, x.shape[1]), options.dtype))))
@@ -116,13 +108,17 @@ def _layer(options: Options, index: int, x: np.ndarray, num_outputs: int, last: 
     )
 
 
-def _inputs(options: Options, index: int, x: np.ndarray, joint: bool) -> tuple[AbstractInputs, list[np.ndarray]]:
-    """How the layer reads, and the times (N,) of each direction; the columns where all are read jointly."""
+def _inputs(options: Options, index: int, x: np.ndarray) -> tuple[AbstractInputs, list[np.ndarray]]:
+    """How the layer reads, and the times (N,) of each direction; the columns where all are read jointly.
+
+    Without an ODE there is no time, and kernels can be of a vector: of exact models and of inducing points.
+    """
     dim, K = x.shape[1], options.directions
-    if joint:
-        return Jointly(), [x]
+    of_vectors = options.family in ("points", None) and isinstance(options.filter, Identity)
+    if of_vectors and K is None and options.num_forces is None and dim > 1:
+        return Jointly(dim), [x]
     if K is None:
-        return Coordinates(), list(x.T)
+        return Coordinates(dim), list(x.T)
     low, high = _spans(list(x.T)).T
     centre, half = (low + high) / 2, (high - low) / 2
     weights = np.concatenate([np.eye(dim), options.generator(index, 1).standard_normal((max(K - dim, 0), dim))])[:K]

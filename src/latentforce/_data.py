@@ -5,16 +5,16 @@ from typing import Any
 import numpy as np
 
 
-def rows(x: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
+def rows(x: Any, y: Any, columns: int | None = None) -> tuple[np.ndarray, np.ndarray]:
     """Inputs (N, D) and targets (N, P) that belong together; NaN in `y` means not observed."""
-    inputs, targets = matrix("x", x), matrix("y", y, missing=True)
+    inputs, targets = matrix("x", x, columns), matrix("y", y, missing=True)
     if inputs.shape[0] != targets.shape[0]:
         raise ValueError(f"`y` must have as many rows as `x` ({inputs.shape[0]}), got {targets.shape[0]}.")
     return inputs, targets
 
 
-def matrix(name: str, value: Any, missing: bool = False) -> np.ndarray:
-    """Rows of data as a float64 matrix (N, columns); NaN passes where `missing` is allowed."""
+def matrix(name: str, value: Any, columns: int | None = None, missing: bool = False) -> np.ndarray:
+    """Rows of data as a float64 matrix, of so many columns if told; NaN passes where `missing` is allowed."""
     array = np.asarray(value)
     if array.dtype.kind not in "iufb" or array.ndim not in (1, 2) or not array.size:
         raise ValueError(
@@ -26,4 +26,9 @@ def matrix(name: str, value: Any, missing: bool = False) -> np.ndarray:
     if bad.any():
         where = tuple(np.argwhere(bad)[0].tolist())
         raise ValueError(f"`{name}` must be finite, got {array[where]} at index {where}.")
-    return array[:, None] if array.ndim == 1 else array
+    array = array[:, None] if array.ndim == 1 else array
+    if columns is not None and array.shape[1] != columns:
+        raise ValueError(
+            f"`{name}` must have {columns} columns, as the data that the model was built for, got {array.shape[1]}."
+        )
+    return array

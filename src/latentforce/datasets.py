@@ -2,6 +2,8 @@
 
 import numpy as np
 
+LEVELS = np.array([-1.0, 1.2, -0.25, 1.2, 0.25])  # of the multi-step function, on the fifths of [0, 1]
+
 
 def multi_step(
     seed: int = 0, points: int = 140, noise: float = 0.005
@@ -18,9 +20,8 @@ def multi_step(
         [(350,), (350,), (350,), (350,)]
     """
     generator = np.random.default_rng(seed)
-    levels = np.array([-1.0, 1.2, -0.25, 1.2, 0.25])
     x = np.concatenate([generator.uniform(i / 5, (i + 1) / 5, points) for i in range(5)])
-    y = np.repeat(levels, points) + noise * generator.standard_normal(x.size)
+    y = np.repeat(LEVELS, points) + noise * generator.standard_normal(x.size)
     order = generator.permutation(x.size)
     train, test = order[: x.size // 2], order[x.size // 2 :]
     return x[train], y[train], x[test], y[test]

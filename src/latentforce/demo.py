@@ -2,10 +2,8 @@
 
 import sys
 from pathlib import Path
-from typing import NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -15,17 +13,9 @@ from .datasets import multi_step
 from .depth._model import Model
 from .inference._functions import sample_functions
 from .inference._prediction import predict
+from .inference._scores import Scores, scores
 from .inference._training import Progress, fit
 from .presets import build
-
-
-class Scores(NamedTuple):
-    """On test data: root mean square error, negative log likelihood for each point, coverage of 95 % intervals."""
-
-    rmse: float
-    nmll: float
-    coverage: float
-
 
 MODELS = {"lfm-driven": ("shallow", 1000), "dlfm-driven": ("two layers", 6000)}
 
@@ -37,22 +27,22 @@ def run(folder: Path, steps: int | None = None, points: int = 140) -> dict[str, 
     """
     folder.mkdir(parents=True, exist_ok=True)
     x, y, x_test, y_test = multi_step(seed=3, points=points)
-    fitted, scores = {}, {}
+    fitted, reached = {}, {}
     with jax.enable_x64(True):
         for name, (_, default) in MODELS.items():
             fitted[name] = train(name, x, y, steps or default)
-            scores[name] = judge(fitted[name], x_test, y_test)
+            reached[name] = scores(predict(fitted[name], x_test), y_test)
         print(f"{'model':<28}{'RMSE':>8}{'NMLL':>8}{'inside the 95 % band':>22}")
         for name, (depth, _) in MODELS.items():
-            row = scores[name]
+            row = reached[name]
             print(f"{name + ' (' + depth + ')':<28}{row.rmse:>8.3f}{row.nmll:>8.2f}{row.coverage:>22.1%}")
         figure = Figure(figsize=(12, 4.5), layout="constrained")
         for ax, (name, (depth, _)) in zip(figure.subplots(1, 2, sharey=True), MODELS.items(), strict=True):
             draw(ax, fitted[name], x, y)
-            ax.set(title=f"{name} ({depth}): NMLL {scores[name].nmll:.2f}", xlabel="x")
+            ax.set(title=f"{name} ({depth}): NMLL {reached[name].nmll:.2f}", xlabel="x")
         figure.savefig(folder / "multi-step.png", dpi=130)
     print(f"wrote {folder / 'multi-step.png'}")
-    return scores
+    return reached
 
 
 def train(name: str, x: np.ndarray, y: np.ndarray, steps: int) -> Model:
@@ -67,17 +57,6 @@ def train(name: str, x: np.ndarray, y: np.ndarray, steps: int) -> Model:
         return fit(
             model, x, y, steps=steps, learning_rate=0.02, decay=True, num_samples=5, chunk=50, callback=show
         ).model
-
-
-def judge(model: Model, x: np.ndarray, y: np.ndarray) -> Scores:
-    """Scores on test data."""
-    prediction, y_test = predict(model, x), jnp.asarray(y)[:, None]
-    low, high = prediction.interval(0.95)
-    return Scores(
-        rmse=float(jnp.sqrt(jnp.mean((prediction.mean - y_test) ** 2))),
-        nmll=float(-jnp.mean(prediction.log_density(y_test))),
-        coverage=float(jnp.mean((low <= y_test) & (y_test <= high))),
-    )
 
 
 def draw(ax: Axes, model: Model, x: np.ndarray, y: np.ndarray) -> None:

@@ -13,6 +13,11 @@ from .._parameters import CONSTANT, FREE, parameter
 class AbstractInputs(eqx.Module):
     """Inputs (N, D) to K times, (K, N); a layer is additive over them. `Jointly` alone gives (1, N, D)."""
 
+    @property
+    @abc.abstractmethod
+    def num_inputs(self) -> int:
+        """D."""
+
     @abc.abstractmethod
     def __call__(self, x: Float[Array, "N D"]) -> Float[Array, "K N"] | Float[Array, "K N D"]:
         """The times of each direction."""
@@ -21,6 +26,13 @@ class AbstractInputs(eqx.Module):
 class Coordinates(AbstractInputs):
     """Every input dimension is a time of its own (paper, section `sec:DLFM`)."""
 
+    dimension: int = eqx.field(static=True)
+
+    @property
+    def num_inputs(self) -> int:
+        """D."""
+        return self.dimension
+
     def __call__(self, x: Float[Array, "N D"]) -> Float[Array, "K N"]:
         """The columns (D, N)."""
         return x.T
@@ -28,6 +40,13 @@ class Coordinates(AbstractInputs):
 
 class Jointly(AbstractInputs):
     """All dimensions at once, for kernels of a vector (inducing points without an ODE)."""
+
+    dimension: int = eqx.field(static=True)
+
+    @property
+    def num_inputs(self) -> int:
+        """D."""
+        return self.dimension
 
     def __call__(self, x: Float[Array, "N D"]) -> Float[Array, "K N D"]:
         """The inputs as they are (1, N, D)."""
@@ -45,6 +64,11 @@ class Directions(AbstractInputs):
     centre: Float[Array, " D"] = parameter(CONSTANT)
     halfwidth: Float[Array, " D"] = parameter(CONSTANT)
 
+    @property
+    def num_inputs(self) -> int:
+        """D."""
+        return self.weights.shape[1]
+
     def __call__(self, x: Float[Array, "N D"]) -> Float[Array, "K N"]:
         """Projections (K, N)."""
         size = jnp.sum(jnp.abs(self.weights), axis=1)
@@ -58,6 +82,11 @@ class Bounded(AbstractInputs):
     inner: AbstractInputs
     centre: Float[Array, " K"] = parameter(CONSTANT)
     halfwidth: Float[Array, " K"] = parameter(CONSTANT)
+
+    @property
+    def num_inputs(self) -> int:
+        """D."""
+        return self.inner.num_inputs
 
     def __call__(self, x: Float[Array, "N D"]) -> Float[Array, "K N"]:
         """Bounded times (K, N)."""

@@ -33,6 +33,11 @@ class Model(eqx.Module):
         return len(self.layers)
 
     @property
+    def num_inputs(self) -> int:
+        """D: how many columns the inputs have."""
+        return self.layers[0].inputs.num_inputs
+
+    @property
     def hidden_widths(self) -> tuple[int, ...]:
         """How many standard normal numbers a draw of each hidden layer takes."""
         return tuple(layer.num_latents for layer in self.layers[:-1])

@@ -65,6 +65,11 @@ class IndependentOutputs(AbstractOutputs):
 
     process: Process
 
+    @property
+    def num_kernels(self) -> int:
+        """G: one where all outputs share their kernels."""
+        return jax.tree.leaves(self.process)[0].shape[0]
+
     def summary(self, features: AbstractFeatures, t: Times) -> tuple[Float[Array, "a B F N"], Float[Array, "N a"]]:
         """See `AbstractOutputs`: a = G, B = K."""
 
@@ -79,7 +84,7 @@ class IndependentOutputs(AbstractOutputs):
         self, features: AbstractFeatures, t: Times1, force: int, direction: int
     ) -> tuple[Float[Array, "N F"], Float[Array, "N N"]]:
         """See `AbstractOutputs`."""
-        kernel = min(force, jax.tree.leaves(self.process)[0].shape[0] - 1)
+        kernel = min(force, self.num_kernels - 1)
         process = jax.tree.map(lambda leaf: leaf[kernel, direction], self.process)
         one = jax.tree.map(lambda leaf: leaf[direction], features)
         A = one.force_whitened(process, t)

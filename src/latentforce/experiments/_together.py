@@ -1,7 +1,7 @@
 """Many models of one structure trained and judged at once: repeated draws of the data in one compiled program."""
 
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -12,25 +12,9 @@ from .._linalg import precise
 from ..depth._model import Model
 from ..inference._objectives import Batch, whole
 from ..inference._prediction import Prediction, fixed_normals
+from ..inference._scores import Scores, scores
 from ..inference._steps import Plan, advance, assemble, begin
 from ..inference._training import default_objective
-
-
-class Scores(NamedTuple):
-    """Of each model: test RMSE, negative log likelihood for each point, coverage of 95 % intervals, final objective."""
-
-    rmse: np.ndarray
-    nmll: np.ndarray
-    coverage: np.ndarray
-    objective: np.ndarray
-
-    def row(self) -> str:
-        """Means and standard errors."""
-
-        def show(values: np.ndarray) -> str:
-            return f"{values.mean():8.3f} ± {values.std(ddof=1) / len(values) ** 0.5:.3f}"
-
-        return f"{show(self.rmse)}   {show(self.nmll)}   {self.coverage.mean():6.1%}   {show(self.objective)}"
 
 
 def train_together(
@@ -70,14 +54,13 @@ def train_together(
     return jax.vmap(assemble)(states, fixed), np.concatenate(objectives, axis=1)[:, :steps]
 
 
-def judge(models: Model, data: list[tuple[np.ndarray, np.ndarray]], objective: np.ndarray, num_samples: int) -> Scores:
-    """Scores of stacked models on test data."""
+def judge(models: Model, data: list[tuple[np.ndarray, np.ndarray]], num_samples: int) -> Scores:
+    """Scores of stacked models on test data, one of each for each model."""
     dtype = models.layers[0].posterior.mean.dtype
     first = jax.tree.map(lambda leaf: leaf[0], models)
     normals, _ = fixed_normals(first, num_samples, 0)
     x, y = (jnp.asarray(np.stack(part), dtype)[..., None] for part in zip(*data, strict=True))
-    rmse, nmll, coverage = _judge(models, x, y, normals)
-    return Scores(np.asarray(rmse), np.asarray(nmll), np.asarray(coverage), objective[:, -100:].mean(axis=1))
+    return _judge(models, x, y, normals)
 
 
 @partial(jax.jit, static_argnames=("plan", "steps"))
@@ -88,15 +71,9 @@ def _advance(states: Any, fixed: Any, batches: Batch, keys: Array, plan: Plan, s
 
 
 @precise
-def _judge(models: Model, x: Array, y: Array, normals: tuple[Array, ...]) -> tuple[Array, Array, Array]:
-    def one(model: Model, x: Array, y: Array) -> tuple[Array, Array, Array]:
-        prediction = Prediction(*model.moments(x, normals), model.likelihood)
-        rank = prediction.cdf(y)
-        return (
-            jnp.sqrt(jnp.mean((prediction.mean - y) ** 2)),
-            -jnp.mean(prediction.log_density(y)),
-            jnp.mean((rank > 0.025) & (rank < 0.975)),
-        )
+def _judge(models: Model, x: Array, y: Array, normals: tuple[Array, ...]) -> Scores:
+    def one(model: Model, x: Array, y: Array) -> Scores:
+        return scores(Prediction(*model.moments(x, normals), model.likelihood), y)
 
     return jax.vmap(one)(models, x, y)
 

@@ -33,6 +33,11 @@ class ExactModel(eqx.Module):
     train_filters: int | None = eqx.field(static=True, default=0)
 
     @property
+    def num_inputs(self) -> int:
+        """D: how many columns the inputs have."""
+        return self.inputs.num_inputs
+
+    @property
     def markov(self) -> bool:
         """Whether inference can go through a state space."""
         able = isinstance(self.process.force, Matern) and not isinstance(self.inputs, Jointly)

@@ -19,8 +19,8 @@ def force(model: Model, t: Numbers, *, layer: int = 0, index: int = 0, direction
     Times are what the layer reads: input dimension `direction` for the first layer of an additive model, an output of
     the layer before for others. `index` is the output whose force is asked for, or the number of a shared force.
     (Where a layer reads all inputs jointly, its force is its output, and `t` is (N, D).) Its band takes the
-    hyperparameters as known: where the data leave a rate or a sensitivity open, the force is less certain than it says
-    (`benchmarks/force_recovery.py`).
+    hyperparameters as known: where the data leave a rate or a sensitivity open, the force is less certain than it says,
+    and [`latentforce.laplace`][] gives the band with that uncertainty in it (`benchmarks/force_recovery.py`).
 
     !!! example
 

@@ -28,7 +28,7 @@ class Functions(eqx.Module):
 
     def __call__(self, x: Numbers) -> Float[Array, "n N R"]:
         """Values at x."""
-        return _evaluate(self, jnp.asarray(matrix("x", x), self.features[0].dtype))
+        return _evaluate(self, jnp.asarray(matrix("x", x, self.model.num_inputs), self.features[0].dtype))
 
 
 def sample_functions(model: Model, key: PRNGKeyArray, num_samples: int = 1, *, num_knots: int = 200) -> Functions:

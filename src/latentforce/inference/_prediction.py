@@ -106,7 +106,8 @@ def predict(model: Model, x: Numbers, *, num_samples: int = 100, seed: int = 0, 
         ((30, 1), True)
     """
     normals, dtype = fixed_normals(model, num_samples, seed)
-    means, variances = _by_chunks(partial(_moments, model, normals), x, dtype, chunk, len(normals) and num_samples)
+    inputs, draws = matrix("x", x, model.num_inputs), len(normals) and num_samples
+    means, variances = _by_chunks(partial(_moments, model, normals), inputs, dtype, chunk, draws)
     return Prediction(means, variances, model.likelihood)
 
 
@@ -123,7 +124,9 @@ def predict_mean(
         (30, 1)
     """
     normals, dtype = fixed_normals(model, num_samples, seed)
-    return _by_chunks(partial(_mean, model, normals), x, dtype, chunk, len(normals) and num_samples)[0][0]
+    return _by_chunks(
+        partial(_mean, model, normals), matrix("x", x, model.num_inputs), dtype, chunk, len(normals) and num_samples
+    )[0][0]
 
 
 def hidden_marginals(
@@ -140,10 +143,10 @@ def hidden_marginals(
         [(30, 1), (30, 1)]
     """
     normals, dtype = fixed_normals(model, num_samples, seed)
-    marginals = []
+    inputs, marginals = matrix("x", x, model.num_inputs), []
     for depth in range(model.depth):
         part = Model(model.layers[: depth + 1], model.likelihood)
-        marginals.append(_total(*_moments(part, normals[:depth], jnp.asarray(matrix("x", x), dtype))))
+        marginals.append(_total(*_moments(part, normals[:depth], jnp.asarray(inputs, dtype))))
     return marginals
 
 
@@ -192,9 +195,9 @@ def _halton(num: int, dimension: int, seed: int) -> np.ndarray:
     return ndtri(qmc.Halton(dimension, rng=np.random.default_rng(seed)).random(num))
 
 
-def _by_chunks(function: Any, x: Numbers, dtype: Any, chunk: int | None, draws: int) -> tuple[Array, ...]:
+def _by_chunks(function: Any, x: np.ndarray, dtype: Any, chunk: int | None, draws: int) -> tuple[Array, ...]:
     """`function` of rows, some at a time, joined along axis 1; the last chunk is filled up, so one size is compiled."""
-    rows = jnp.asarray(matrix("x", x), dtype)
+    rows = jnp.asarray(x, dtype)
     num = rows.shape[0]
     size = min(num, max(ROWS * 16 // max(draws, 1), 1) if chunk is None else _checks.count("chunk", chunk))
     padded = jnp.concatenate([rows, jnp.repeat(rows[-1:], -num % size, axis=0)])

@@ -59,9 +59,7 @@ class State(NamedTuple):
 
 def begin(model: AnyModel, plan: Plan) -> tuple[State, AnyModel]:
     """The state before the first step, and all that is not trained."""
-    wanted = mask(
-        model, lambda role, owners: role.trainable and (plan.train_filters is not None or not _in_filter(owners))
-    )
+    wanted = is_trained(model, plan.train_filters)
     natural = None
     if plan.natural is not None:
         natural = model.layers[-1].posterior  # type: ignore[attr-defined]
@@ -172,6 +170,18 @@ def _draw(data: Batch, key: PRNGKeyArray, size: int | None) -> Batch:
         return data
     rows = jax.random.randint(key, (size,), 0, data.x.shape[0])
     return Batch(data.x[rows], data.y[rows], data.weight[rows], data.num_data)
+
+
+def is_trained(model: AnyModel, train_filters: int | None) -> AnyModel:
+    """A mask of what is trained."""
+    return mask(model, lambda role, owners: role.trainable and (train_filters is not None or not _in_filter(owners)))
+
+
+def is_hyperparameter(model: AnyModel) -> AnyModel:
+    """A mask of what can be trained, but for the posteriors."""
+    return mask(
+        model, lambda role, owners: role.trainable and not any(isinstance(o, AbstractPosterior) for o in owners)
+    )
 
 
 def _in_filter(owners: list[Any]) -> bool:

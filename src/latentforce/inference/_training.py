@@ -16,12 +16,10 @@ from jaxtyping import PRNGKeyArray
 from .. import _checks
 from .._checks import Numbers
 from .._data import rows
-from .._parameters import mask
-from ..depth._posteriors import AbstractPosterior
 from ._exact import ExactModel, log_marginal_likelihood
 from ._objectives import Batch, elbo, whole
 from ._prediction import mean_log_density
-from ._steps import AnyModel, Objective, Plan, advance, assemble, begin, dtype_of
+from ._steps import AnyModel, Objective, Plan, advance, assemble, begin, dtype_of, is_hyperparameter
 
 
 class TrainingError(RuntimeError):
@@ -135,7 +133,7 @@ def fit(
     if decay and (callable(learning_rate) or optimizer is not None):
         raise ValueError("`decay` must be False with a schedule or an optimizer, which have their own, got True.")
     patience = _checks.count("patience", patience)
-    data = _data(model, x, y, weight)
+    data = data_for(model, x, y, weight)
     plan = Plan(
         objective=objective or default_objective(model, _checks.count("num_samples", num_samples)),
         optimizer=optimizer,
@@ -168,7 +166,7 @@ class _Loop(Generic[AnyModel]):
         seed: int,
     ):
         self.plan, self.data, self.steps, self.patience, self.callback = plan, data, steps, patience, callback
-        self.held_out = None if held_out is None else _data(model, *held_out, None)
+        self.held_out = None if held_out is None else data_for(model, *held_out, None)
         self.key = jax.random.key(seed)
         self.state, self.fixed = begin(model, plan)
         self.history, self.started, self.done = History(), time.perf_counter(), 0
@@ -245,11 +243,9 @@ class _Loop(Generic[AnyModel]):
 
 
 def hyperparameters(model: Any) -> dict[str, np.ndarray]:
-    """Everything trainable but the posteriors, by its path in the model."""
+    """Everything that can be trained but the posteriors, by its path in the model."""
     leaves = jax.tree_util.tree_flatten_with_path(model)[0]
-    wanted = jax.tree.leaves(
-        mask(model, lambda role, owners: role.trainable and not any(isinstance(o, AbstractPosterior) for o in owners))
-    )
+    wanted = jax.tree.leaves(is_hyperparameter(model))
     return {
         jax.tree_util.keystr(path).lstrip("."): np.asarray(leaf)
         for (path, leaf), keep in zip(leaves, wanted, strict=True)
@@ -257,9 +253,9 @@ def hyperparameters(model: Any) -> dict[str, np.ndarray]:
     }
 
 
-def _data(model: Any, x: Numbers, y: Numbers, weight: Numbers | None) -> Batch:
+def data_for(model: Any, x: Numbers, y: Numbers, weight: Numbers | None) -> Batch:
     dtype = dtype_of(model)
-    inputs, targets = rows(x, y)
+    inputs, targets = rows(x, y, model.num_inputs)
     if isinstance(model, ExactModel):
         if np.isnan(targets).any():
             raise ValueError("`y` must be observed everywhere for an exact model, got NaN.")

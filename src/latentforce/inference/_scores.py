@@ -1,0 +1,42 @@
+"""How good predictions are: the three numbers of every table."""
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jax import Array
+from jaxtyping import Float
+
+from .._checks import Numbers
+from ._prediction import Prediction
+
+
+class Scores(NamedTuple):
+    """Root mean square error, negative log likelihood for each target, share of targets inside the central interval."""
+
+    rmse: Float[Array, ""]
+    nmll: Float[Array, ""]
+    coverage: Float[Array, ""]
+
+
+def scores(prediction: Prediction, y: Numbers, *, coverage: float = 0.95) -> Scores:
+    """Scores of a prediction on observations (N, P) or (N,); those that are NaN do not count.
+
+    !!! example
+
+        >>> import jax.numpy as jnp, latentforce as lf
+        >>> x = jnp.linspace(0.0, 1.0, 30)
+        >>> model = lf.build("lfm-driven", x, jnp.sin(6 * x), num_frequencies=5)
+        >>> lf.scores(lf.predict(model, x), jnp.sin(6 * x)).rmse.shape
+        ()
+    """
+    mean = prediction.mean
+    targets = jnp.asarray(y, mean.dtype)
+    if targets.shape != mean.shape and targets.shape != mean.shape[:1]:
+        raise ValueError(f"`y` must have the shape of the prediction, {mean.shape}, got {targets.shape}.")
+    targets = targets.reshape(mean.shape)
+    seen = ~jnp.isnan(targets)
+    rank = prediction.cdf(targets)
+    inside = ((rank >= (1 - coverage) / 2) & (rank <= (1 + coverage) / 2)).astype(mean.dtype)
+
+    rmse = jnp.sqrt(jnp.mean((mean - targets) ** 2, where=seen))
+    return Scores(rmse, -jnp.mean(prediction.log_density(targets), where=seen), jnp.mean(inside, where=seen))
