@@ -114,7 +114,8 @@ def test_shared_forces(x64):
     model = lf.build("lfm-rff", X, y, num_forces=1, num_frequencies=15, filter=lf.FirstOrder(1.0, 0.3))
     model = lf.fit(model, X, y, steps=60, chunk=60, objective=lf.collapsed_bound, optimizer=optax.lbfgs()).model
     approximation = lf.laplace(model, X, y)
-    assert np.sum(np.abs(approximation.curvatures) < 1e-6) == 4  # scales of one force and of three ODEs
+    assert np.sum(np.abs(approximation.curvatures) < 1e-3) >= 4  # scales of one force and of three ODEs
+    assert approximation.root.shape[1] <= approximation.mode.size - 4
     band = approximation.force(jnp.linspace(1.0, 9.0, 5), num_samples=10)
     assert np.all(np.isfinite(band.mean)) and np.all(band.deviation > 0)
 
