@@ -54,7 +54,8 @@ class AbstractFeatures(eqx.Module):
         """The residual variance (N,) where the features `A(t)` are known already."""
         if self.weight_space:
             return jnp.zeros(whitened.shape[0], whitened.dtype)
-        return jnp.maximum(process.variance().astype(whitened.dtype) - jnp.sum(whitened * whitened, axis=1), 0.0)
+        rows = whitened.T  # how features are made: summed over rows, they need not be transposed
+        return jnp.maximum(process.variance().astype(rows.dtype) - jnp.sum(rows * rows, axis=0), 0.0)
 
     def unexplained_covariance(
         self, prior: Float[Array, "N1 N2"], whitened1: Float[Array, "N1 F"], whitened2: Float[Array, "N2 F"]

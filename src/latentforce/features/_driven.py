@@ -10,14 +10,14 @@ from jaxtyping import Float
 
 from .. import _checks
 from .._checks import Numbers
-from .._linalg import computed, precise
+from .._linalg import precise
 from .._parameters import CONSTANT, parameter
 from ..dynamics._joint import outputs_before, shared_state
 from ..dynamics._process import Process
 from ..dynamics._responses import Motion
 from ..dynamics._system import LinearSystem
 from ._base import AbstractFeatures, system_and_times
-from ._phases import position, waves
+from ._phases import oscillations, position
 from ._regions import Regions
 
 
@@ -129,14 +129,12 @@ def _modes(
     phase = phase - (system.degree + 1) * jnp.arctan(z / system.decay)
     high, low = position(regions.inside, a, b)
     size = norm * system.spectral_amplitude(z) * amplitude
-    cosine, sine = waves(k.size, high / 2, low / 2)
-    real, imag = computed(size * jnp.cos(phase), size * jnp.sin(phase))
-    steady = real[:, None] * cosine - imag[:, None] * sine
+    steady, _ = oscillations(0, size, phase, high / 2, low / 2, regions.within)
     start, end = system.motion(regions.distances).split(t.size)
     since_start = regions.since_start[None] * system.output_after(start)
     since_end = regions.beyond[None] * system.output_after(end)
     state = (norm * system.noise_scale)[None] * system.phasors(z).real
     parity = jnp.where(k % 2 == 0, 1.0, -1.0).astype(t.dtype)
     weights = jnp.concatenate([state, parity[None] * state])
-    modes = regions.within[None] * steady + weights.T @ jnp.concatenate([-since_start, since_end])
+    modes = steady + weights.T @ jnp.concatenate([-since_start, since_end])
     return modes, since_start, start, regions

@@ -9,13 +9,12 @@ from jaxtyping import Complex, Float
 
 from .. import _checks
 from .._checks import Numbers
-from .._linalg import computed, precise
+from .._linalg import precise
 from .._parameters import CONSTANT, parameter
 from ..dynamics._process import Process
 from ..dynamics._system import LinearSystem, force_constants, imaginary
 from ._base import AbstractFeatures, system_and_times
-from ._phases import position
-from ._phases import waves as unit_waves
+from ._phases import oscillations, position
 from ._regions import Regions
 
 
@@ -162,12 +161,9 @@ def _projections(
     p, regions = system.degree, Regions(t, a, b)
     z = _frequencies(features.num_frequencies, b - a)
     amplitude, phase = system.frequency_response(z)
-    cosine, sine = unit_waves(z.size, *position(regions.inside, a, b))
-    size = scale * amplitude
-    real, imag = computed(size * jnp.cos(phase), size * jnp.sin(phase))
-    first = real[:, None] * cosine - imag[:, None] * sine
-    second = imag[1:, None] * cosine[1:] + real[1:, None] * sine[1:]
-    steady_waves = jnp.concatenate([first, second])
+    size, where = scale * amplitude, position(regions.inside, a, b)
+    cosine, sine = oscillations(1, size[1:], phase[1:], *where, regions.within)
+    steady_waves = jnp.concatenate([(size[0] * regions.within)[None], cosine, sine])
     backward = 1 - imaginary(z / system.decay)
     memory = system.output_memory.astype(backward.dtype)
     before = jnp.stack([sum(backward**i * memory[i - k] for i in range(k, p + 1)) for k in range(p + 1)])
@@ -187,4 +183,4 @@ def _projections(
         ]
     )
     weights = jnp.concatenate([before, -transient, beyond, steady])
-    return regions.within[None] * steady_waves, (_split(weights) * _twofold(scale)[None]).T, basis
+    return steady_waves, (_split(weights) * _twofold(scale)[None]).T, basis

@@ -13,6 +13,8 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
+from .._linalg import computed
+
 Pair = tuple[Array, Array]
 
 
@@ -45,43 +47,73 @@ def position(t: Float[Array, " N"], a: Float[Array, ""], b: Float[Array, ""]) ->
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(0,))
-def waves(num: int, high: Float[Array, " N"], low: Float[Array, " N"]) -> Pair:
-    """`cos(2 pi k x)` and `sin(2 pi k x)`, (num, N) each, for k = 0 .. num-1 below 4096 and `x = high + low` turns.
+def oscillations(
+    first: int,
+    size: Float[Array, " K"],
+    phase: Float[Array, " K"],
+    high: Float[Array, " N"],
+    low: Float[Array, " N"],
+    within: Float[Array, " N"],
+) -> Pair:
+    """`size_k cos(2 pi k x + phase_k)` and the same with sines, (K, N) each, k from `first`, `x = high + low` turns.
 
-    One pair of matrices from which features are linear combinations, so that neither they nor their gradients need
-    another cosine. A processor multiplies faster than it takes cosines of 64 bits: there the k-th wave is a power of
-    the first. The powers lose k units in the last place, which 32 bits cannot afford.
+    They are each other's derivatives, so their gradients need no other matrices. `within` is one, or zero where there
+    shall be none; k stays below 4096. A processor multiplies faster than it takes cosines of 64 bits: there the k-th
+    wave is a product of powers of the first. These lose a few units in the last place, which 32 bits cannot afford.
     """
+    numbers = (size, phase, high, low, within)
     if high.dtype == jnp.float64:
-        return jax.lax.platform_dependent(high, low, cpu=partial(_powers, num), default=partial(_directly, num))
-    return _directly(num, high, low)
+        return jax.lax.platform_dependent(*numbers, cpu=partial(_powers, first), default=partial(_directly, first))
+    return _directly(first, *numbers)
 
 
-@waves.defjvp
-def _waves_jvp(num: int, primals: Pair, tangents: Pair) -> tuple[Pair, Pair]:
-    """Waves turn into each other; the position moves by the sum of its two parts."""
-    cosine, sine = waves(num, *primals)
-    speed = 2 * math.pi * jnp.arange(num, dtype=cosine.dtype)[:, None] * (tangents[0] + tangents[1])[None]
-    return (cosine, sine), (-speed * sine, speed * cosine)
+@oscillations.defjvp
+def _oscillations_jvp(first: int, primals: tuple[Array, ...], tangents: tuple[Array, ...]) -> tuple[Pair, Pair]:
+    """A wave grows with its size and turns into the other with its phase and its position."""
+    cosine, sine = oscillations(first, *primals)
+    size, (by_size, by_phase, by_high, by_low, _) = primals[0], tangents
+    growth = (by_size / jnp.where(size == 0, 1.0, size))[:, None]
+    turn = 2 * math.pi * _harmonics(first, size) * (by_high + by_low)[None] + by_phase[:, None]
+    return (cosine, sine), (growth * cosine - turn * sine, growth * sine + turn * cosine)
 
 
-def _directly(num: int, high: Float[Array, " N"], low: Float[Array, " N"]) -> Pair:
+def _harmonics(first: int, size: Float[Array, " K"]) -> Float[Array, "K 1"]:
+    return jnp.arange(first, first + size.size, dtype=size.dtype)[:, None]
+
+
+def _directly(first: int, size: Array, phase: Array, high: Array, low: Array, within: Array) -> Pair:
     coarse, fine = _halves(high)
-    harmonic = jnp.arange(num, dtype=high.dtype)[:, None]
+    harmonic = _harmonics(first, size)
     whole = harmonic * coarse[None]  # exact: both factors are short
-    angle = 2 * math.pi * ((whole - jnp.round(whole)) + harmonic * (fine + low)[None])
-    return jnp.cos(angle), jnp.sin(angle)
+    angle = 2 * math.pi * ((whole - jnp.round(whole)) + harmonic * (fine + low)[None]) + phase[:, None]
+    envelope = size[:, None] * within[None]
+    return envelope * jnp.cos(angle), envelope * jnp.sin(angle)
 
 
-def _powers(num: int, high: Float[Array, " N"], low: Float[Array, " N"]) -> Pair:
-    """`w^k` for k = 0 .. num-1, one after the other: a row of the matrices each."""
+def _powers(first: int, size: Array, phase: Array, high: Array, low: Array, within: Array) -> Pair:
+    """`w^k = w^(first + i B) w^j`, with B about the root of K: few powers in turn, then all products at once."""
     angle = 2 * math.pi * ((high - jnp.round(high)) + low)
-    step = jnp.cos(angle), jnp.sin(angle)
+    once = jnp.cos(angle), jnp.sin(angle)
+    num, one = size.size, (jnp.ones_like(angle), jnp.zeros_like(angle))
+    short = math.isqrt(num - 1) + 1
+    fine, step = _successive(one, once, short)
+    start = _successive(one, once, first)[1] if first else one
+    coarse, _ = _successive((within * start[0], within * start[1]), step, -(-num // short))
+    real, imag = computed(size * jnp.cos(phase), size * jnp.sin(phase))
+    products = _times((coarse[0][:, None], coarse[1][:, None]), (fine[0][None], fine[1][None]))
+    cosine, sine = (part.reshape(-1, high.size)[:num] for part in products)
+    return _times((real[:, None], imag[:, None]), (cosine, sine))
 
-    def turn(wave: Pair, _: None) -> tuple[Pair, Pair]:
-        return (wave[0] * step[0] - wave[1] * step[1], wave[0] * step[1] + wave[1] * step[0]), wave
 
-    return jax.lax.scan(turn, (jnp.ones_like(angle), jnp.zeros_like(angle)), None, length=num)[1]
+def _successive(start: Pair, step: Pair, num: int) -> tuple[Pair, Pair]:
+    """A wave (N,) times the powers 0 .. num-1 of a step, a row each, and times the power num."""
+    following, powers = jax.lax.scan(lambda wave, _: (_times(wave, step), wave), start, None, length=num)
+    return powers, following
+
+
+def _times(one: Pair, other: Pair) -> Pair:
+    """The product of complex numbers."""
+    return one[0] * other[0] - one[1] * other[1], one[0] * other[1] + one[1] * other[0]
 
 
 def turns_of_product(frequency: Pair, t: Float[Array, " N"]) -> Float[Array, "F N"]:
