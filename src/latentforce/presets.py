@@ -104,7 +104,7 @@ def build(
       filter, the same at every layer. Presets without an ODE have none.
     - `lengthscale` (default: a third of the range), `variance` of the force (default: 0.1 or, starting at the prior, 1
       at the last layer; at hidden ones 0.1 or 0.01, times the square of a third of the range).
-    - `likelihood`: default `Gaussian(0.01)`.
+    - `likelihood`: default `Gaussian(0.01)` as in the paper or, starting at the prior, `Gaussian(0.1)`.
     - `train_filters`: train the ODE's coefficients from the start (0), after k steps, or never (None).
     - `directions`: None for additive over input dimensions; K for additive over K learned directions (at every layer).
       Models on inducing points without an ODE are not additive unless K is given: their kernel sees all inputs.
@@ -134,10 +134,11 @@ def build(
     if depth > 1 and not preset.deep:
         deep = [other for other, row in PRESETS.items() if row == _deepened(preset, row.about)]
         raise ValueError(f"`depth` must be 1 for {name!r}, got {depth}; its deep counterpart is {deep or 'missing'}.")
-    observed = Gaussian() if likelihood is None else likelihood
+    _one_of("start", start, ("paper", "prior", None))
+    start = start or ("prior" if preset.features == "driven" else "paper")
+    observed = Gaussian(0.01 if start == "paper" else 0.1) if likelihood is None else likelihood
     _checks.instance("likelihood", observed, AbstractLikelihood, "a likelihood such as latentforce.Gaussian(...)")
     _one_of("covariance", covariance, POSTERIORS)
-    _one_of("start", start, ("paper", "prior", None))
     if nu is None and preset.features not in ("points", "random"):
         raise ValueError(
             f"`nu` must be a half-integer for {name!r} (only inducing points and random features take a "
@@ -166,7 +167,7 @@ def build(
         width=inputs.shape[1] if width is None else _checks.count("width", width),
         directions=None if directions is None else _checks.count("directions", directions),
         covariance=covariance,
-        start=start or ("prior" if preset.features == "driven" else "paper"),
+        start=start,
         shared_kernels=shared_kernels,
         num_forces=None if num_forces is None else _checks.count("num_forces", num_forces),
         num_latents=None if num_latents is None else _checks.count("num_latents", num_latents),

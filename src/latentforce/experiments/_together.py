@@ -6,6 +6,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 from jax import Array
 
 from .._linalg import precise
@@ -20,12 +21,9 @@ from ..inference._training import default_objective
 def train_together(
     models: list[Model],
     data: list[tuple[np.ndarray, np.ndarray]],
-    *,
+    optimizer: optax.GradientTransformation,
     steps: int,
     num_samples: int,
-    learning_rate: float = 0.01,
-    decay: bool = False,
-    natural: float | None = None,
     chunk: int = 500,
 ) -> tuple[Model, np.ndarray]:
     """The trained models, stacked, and the objective of each at each step (S, steps).
@@ -34,11 +32,11 @@ def train_together(
     """
     plan = Plan(
         objective=default_objective(models[0], num_samples),
-        optimizer=None,
-        learning_rate=learning_rate,
-        cosine_steps=steps if decay else None,
+        optimizer=optimizer,
+        learning_rate=0.0,
+        cosine_steps=None,
         batch_size=None,
-        natural=natural,
+        natural=None,
         train_filters=models[0].train_filters,
         chunk=min(chunk, steps),
     )

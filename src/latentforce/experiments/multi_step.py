@@ -14,14 +14,18 @@ from typing import Any
 
 import jax
 import numpy as np
+import optax
 
 from ..datasets import LEVELS, multi_step
+from ..depth._likelihoods import Gaussian
 from ..dynamics._filters import FirstOrder
 from ..presets import build
 from ._together import judge, train_together
 
-PAPER = {"num_frequencies": 20, "interval": (-0.5, 1.5), "lengthscale": 0.1, "variance": 0.1}
-ODE = {"filter": FirstOrder(3.0, 0.1)}
+PAPER = {
+    "num_frequencies": 20, "interval": (-0.5, 1.5), "lengthscale": 0.1, "variance": 0.1,
+    "filter": FirstOrder(3.0, 0.1), "likelihood": Gaussian(0.01),
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -31,11 +35,18 @@ class Setting:
     name: str
     about: str
     options: dict[str, Any] = field(default_factory=dict)
-    training: dict[str, Any] = field(default_factory=dict)
+    learning_rate: float = 0.01
+    decay: bool = False  # along a cosine
+    memory: float = 0.999  # of Adam for the size of gradients
+
+    def optimizer(self, steps: int) -> optax.GradientTransformation:
+        """Adam."""
+        rate = optax.cosine_decay_schedule(self.learning_rate, steps) if self.decay else self.learning_rate
+        return optax.adam(rate, b2=self.memory)
 
     def models(self, draws: list[tuple[np.ndarray, ...]]) -> list[Any]:
         """One model for each draw."""
-        return [build(self.name, x, y, **{**PAPER, **ODE, **self.options}) for x, y, *_ in draws]
+        return [build(self.name, x, y, **{**PAPER, **self.options}) for x, y, *_ in draws]
 
 
 DRIVEN = {"interval": (-0.1, 1.1)}
@@ -46,12 +57,20 @@ SETTINGS = {
     "iddgp": Setting("iddgp", "deep GP, the paper's features"),
     "dlfm-vfrf": Setting("dlfm-vfrf", "the paper's model"),
     "dlfm-vfrf, bounded": Setting("dlfm-vfrf", "hidden inputs bent into the interval", {"bounded": True}),
-    "dlfm-driven, M = 20": Setting("dlfm-driven", "driven, as many features as the paper", DRIVEN, {"decay": True}),
+    "dlfm-driven, M = 20": Setting("dlfm-driven", "driven, as many features as the paper", DRIVEN, decay=True),
     "dlfm-driven": Setting(
-        "dlfm-driven", "driven, M = 160", {**DRIVEN, "num_frequencies": 160, "lengthscale": 0.05}, {"decay": True}
+        "dlfm-driven", "driven, M = 160", {**DRIVEN, "num_frequencies": 160, "lengthscale": 0.05}, decay=True
+    ),
+    "dlfm-driven, sharp": Setting(
+        "dlfm-driven",
+        "driven, M = 160, larger steps",
+        {**DRIVEN, "num_frequencies": 160, "lengthscale": 0.03},
+        learning_rate=0.03,
+        decay=True,
+        memory=0.99,
     ),
     "dlfm-driven, three layers": Setting(
-        "dlfm-driven", "driven, M = 80", {**DRIVEN, "num_frequencies": 80, "depth": 3}, {"decay": True}
+        "dlfm-driven", "driven, M = 80", {**DRIVEN, "num_frequencies": 80, "depth": 3}, decay=True
     ),
 }
 
@@ -59,8 +78,8 @@ SETTINGS = {
 def run(setting: Setting, draws: list[tuple[np.ndarray, ...]], steps: int = 6000) -> dict[str, np.ndarray]:
     """Train and judge one model on all draws, in float64: test scores and the bound of the last 100 steps."""
     with jax.enable_x64(True):
-        training = {"steps": steps, "num_samples": 10, **setting.training}
-        models, objective = train_together(setting.models(draws), [(x, y) for x, y, *_ in draws], **training)
+        data = [(x, y) for x, y, *_ in draws]
+        models, objective = train_together(setting.models(draws), data, setting.optimizer(steps), steps, 10)
         reached = judge(models, [(x, y) for *_, x, y in draws], 100)
     table = {name: np.asarray(value) for name, value in reached._asdict().items()}
     return table | {"objective": objective[:, -100:].mean(axis=1)}
@@ -96,6 +115,8 @@ def main() -> None:
     options = parser.parse_args()
     draws = [multi_step(seed) for seed in range(options.draws)]
     results: dict[str, Any] = {}
+    record: dict[str, Any] = {"command": "python -m latentforce.experiments.multi_step", "steps": options.steps}
+    record |= {"device": jax.devices()[0].device_kind, "oracle_rmse": oracle(draws), "result": results}
     print(f"{'model':<27}{'RMSE':>16}{'NMLL':>19}{'95 % band':>10}{'bound':>17}{'seconds':>9}")
     for name in options.models:
         start = time.perf_counter()
@@ -104,13 +125,10 @@ def main() -> None:
         print(f"{name:<27}{row(reached)}{seconds:>9.0f}", flush=True)
         results[name] = {"about": SETTINGS[name].about, "seconds": seconds}
         results[name] |= {key: value.tolist() for key, value in reached.items()}
-    print(f"{'levels known, lines between':<27}{oracle(draws):8.3f}")
+        if options.out:
+            options.out.write_text(json.dumps(record, indent=1) + "\n")
+    print(f"{'levels known, lines between':<27}{record['oracle_rmse']:8.3f}")
     paired(results)
-    if options.out:
-        header: dict[str, Any] = {"command": "python -m latentforce.experiments.multi_step"}
-        header |= {"device": jax.devices()[0].device_kind}
-        header |= {"steps": options.steps, "oracle_rmse": oracle(draws)}
-        options.out.write_text(json.dumps({**header, "result": results}, indent=1) + "\n")
 
 
 def paired(results: dict[str, Any], reference: str = "dlfm-vfrf") -> None:

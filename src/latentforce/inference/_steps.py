@@ -37,13 +37,17 @@ class Plan:
     chunk: int
 
     def transformation(self) -> optax.GradientTransformationExtraArgs:
-        """The optimiser: Adam with the learning-rate schedule, or the one handed over."""
+        """The optimiser: Adam with the learning-rate schedule, or the one handed over.
+
+        The gradients of a bound fall by orders of magnitude as the noise is learned. Adam must forget the large ones of
+        the beginning, or its steps stay small for thousands of steps: hence the short memory.
+        """
         if self.optimizer is not None:
             return optax.with_extra_args_support(self.optimizer)
         rate = self.learning_rate
         if self.cosine_steps is not None and not callable(rate):
             rate = optax.cosine_decay_schedule(rate, self.cosine_steps)
-        return optax.with_extra_args_support(optax.flatten(optax.adam(rate)))
+        return optax.with_extra_args_support(optax.flatten(optax.adam(rate, b2=0.99)))
 
 
 class State(NamedTuple):

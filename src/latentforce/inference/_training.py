@@ -81,8 +81,8 @@ def fit(
     *,
     steps: int = 1000,
     objective: Objective | None = None,
-    learning_rate: float | optax.Schedule = 0.01,
-    decay: bool = False,
+    learning_rate: float | optax.Schedule = 0.05,
+    decay: bool | None = None,
     optimizer: optax.GradientTransformation | None = None,
     num_samples: int = 5,
     batch_size: int | None = None,
@@ -101,7 +101,8 @@ def fit(
     - `x` (N, D) or (N,), `y` (N, P) or (N,): data; NaN in `y` means not observed. `weight` (N,): repetitions of rows.
     - `objective`: a function of (model, batch, key); default `elbo` with `num_samples` draws, for an exact model
       `log_marginal_likelihood`. `collapsed_bound` and `importance_weighted_bound` are others.
-    - `learning_rate`: a number or an Optax schedule for Adam; `decay=True` lets it fall to zero along a cosine.
+    - `learning_rate`: a number or an Optax schedule for Adam; a number falls to zero along a cosine unless
+      `decay=False` (0.01 without decay is the paper's).
     - `optimizer`: any Optax transformation instead, such as `optax.lbfgs()` for deterministic objectives.
     - `batch_size`: rows drawn for each step (default: all).
     - `natural`: size of natural-gradient steps for q of the last layer (1 is exact for one layer and Gaussian noise);
@@ -138,7 +139,7 @@ def fit(
         objective=objective or default_objective(model, _checks.count("num_samples", num_samples)),
         optimizer=optimizer,
         learning_rate=learning_rate,
-        cosine_steps=steps if decay else None,
+        cosine_steps=steps if decay is not False else None,
         batch_size=None
         if batch_size is None or batch_size >= data.x.shape[0]
         else _checks.count("batch_size", batch_size),
