@@ -17,7 +17,7 @@ from .inference._scores import Scores, scores
 from .inference._training import Progress, fit
 from .presets import build
 
-MODELS = {"lfm-driven": ("shallow", 1000), "dlfm-driven": ("two layers", 6000)}
+MODELS = {"lfm-driven": ("shallow", 1000), "dlfm-driven": ("two layers", 3000)}
 
 
 def run(folder: Path, steps: int | None = None, points: int = 140) -> dict[str, Scores]:
