@@ -110,7 +110,7 @@ def build(
       Models on inducing points without an ODE are not additive unless K is given: their kernel sees all inputs.
     - `covariance` of q: "full", "block" (by direction) or "diagonal".
     - `start`: "paper" (hidden q of variance 1e-5) or "prior" (q = p everywhere, and a small hidden variance);
-      default: "prior" for driven features, "paper" for the others.
+      default: "prior" for driven features and exact models, "paper" for the others.
     - `shared_kernels`: one kernel for all outputs of a layer, or one each.
     - `num_forces`: None for a force of its own for each output; Q for Q forces that drive all outputs of the last layer
       (and of every hidden one) through sensitivities and an ODE for each output.
@@ -135,7 +135,7 @@ def build(
         deep = [other for other, row in PRESETS.items() if row == _deepened(preset, row.about)]
         raise ValueError(f"`depth` must be 1 for {name!r}, got {depth}; its deep counterpart is {deep or 'missing'}.")
     _one_of("start", start, ("paper", "prior", None))
-    start = start or ("prior" if preset.features == "driven" else "paper")
+    start = start or ("prior" if preset.features in ("driven", None) else "paper")
     observed = Gaussian(0.01 if start == "paper" else 0.1) if likelihood is None else likelihood
     _checks.instance("likelihood", observed, AbstractLikelihood, "a likelihood such as latentforce.Gaussian(...)")
     _one_of("covariance", covariance, POSTERIORS)

@@ -21,12 +21,8 @@ class AbstractPosterior(eqx.Module):
     mean: eqx.AbstractVar[Float[Array, "g B F"]]
 
     @abc.abstractmethod
-    def spread(self, A: Float[Array, "a B F N"]) -> Float[Array, "N r"]:
-        """`|A root|^2`: the variance of `A . e`, for each output r."""
-
     def project_and_spread(self, A: Float[Array, "a B F N"]) -> tuple[Float[Array, "N r"], Float[Array, "N r"]]:
-        """Both at once, which may be cheaper."""
-        return self.project(A), self.spread(A)
+        """Mean and variance of `A . e`, for each output r: `A . mean` and `|A root|^2`."""
 
     @abc.abstractmethod
     def spread_jointly(self, A: Float[Array, "a B F N"]) -> Float[Array, "N a a"]:
@@ -80,10 +76,6 @@ class FullPosterior(AbstractPosterior):
     mean: Float[Array, "g B F"] = parameter(FREE)
     root: Float[Array, "g BF BF"] = parameter(TRIANGULAR)
 
-    def spread(self, A: Float[Array, "a B F N"]) -> Float[Array, "N r"]:
-        """See `AbstractPosterior`."""
-        return self.project_and_spread(A)[1]
-
     def project_and_spread(self, A: Float[Array, "a B F N"]) -> tuple[Float[Array, "N r"], Float[Array, "N r"]]:
         """One product with the mean as one more column of the root: A is read once."""
         flat, (g, size, _) = _flat(A), self.root.shape
@@ -132,10 +124,6 @@ class BlockPosterior(AbstractPosterior):
 
     mean: Float[Array, "g B F"] = parameter(FREE)
     root: Float[Array, "g B F F"] = parameter(TRIANGULAR)
-
-    def spread(self, A: Float[Array, "a B F N"]) -> Float[Array, "N r"]:
-        """See `AbstractPosterior`."""
-        return self.project_and_spread(A)[1]
 
     def project_and_spread(self, A: Float[Array, "a B F N"]) -> tuple[Float[Array, "N r"], Float[Array, "N r"]]:
         """One product with the mean as one more column of each root: A is read once."""
@@ -186,12 +174,9 @@ class DiagonalPosterior(AbstractPosterior):
     mean: Float[Array, "g B F"] = parameter(FREE)
     scale: Float[Array, "g B F"] = parameter(POSITIVE)
 
-    def spread(self, A: Float[Array, "a B F N"]) -> Float[Array, "N r"]:
+    def project_and_spread(self, A: Float[Array, "a B F N"]) -> tuple[Float[Array, "N r"], Float[Array, "N r"]]:
         """See `AbstractPosterior`."""
-        squared, variance = _flat(A) ** 2, (self.scale**2).reshape(self.scale.shape[0], -1)
-        if squared.shape[0] == 1:
-            return (variance @ squared[0]).T
-        return jnp.einsum("rfn,rf->nr", squared, jnp.broadcast_to(variance, (squared.shape[0], variance.shape[1])))
+        return self.project(A), apply(A * A, self.scale**2)
 
     def spread_jointly(self, A: Float[Array, "a B F N"]) -> Float[Array, "N a a"]:
         """See `AbstractPosterior`."""

@@ -14,13 +14,15 @@ from jaxtyping import Bool, Float, Int, PRNGKeyArray
 
 from .._linalg import precise
 from .._parameters import constrain, mask, unconstrain
+from ..depth._model import Model
 from ..depth._posteriors import AbstractPosterior
 from ..dynamics._filters import AbstractFilter
+from ._exact import ExactModel
 from ._natural import natural_step
 from ._objectives import Batch
 
 Objective = Callable[..., Float[Array, ""]]
-AnyModel = TypeVar("AnyModel", bound=eqx.Module)
+AnyModel = TypeVar("AnyModel", bound=Model | ExactModel)
 
 
 @dataclass(frozen=True)
@@ -65,8 +67,8 @@ def begin(model: AnyModel, plan: Plan) -> tuple[State, AnyModel]:
     """The state before the first step, and all that is not trained."""
     wanted = is_trained(model, plan.train_filters)
     natural = None
-    if plan.natural is not None:
-        natural = model.layers[-1].posterior  # type: ignore[attr-defined]
+    if plan.natural is not None and isinstance(model, Model):
+        natural = model.layers[-1].posterior
         wanted = eqx.tree_at(lambda m: m.layers[-1].posterior, wanted, jax.tree.map(lambda _: False, natural))
     free, fixed = eqx.partition(unconstrain(model), wanted)
     late, early = eqx.partition(free, mask(free, lambda _, owners: _in_filter(owners)))
@@ -98,7 +100,7 @@ def assemble(state: State, fixed: AnyModel) -> AnyModel:
 
 @partial(precise, static_argnames=("plan", "steps"))
 def advance(
-    state: State, fixed: eqx.Module, data: Batch, key: PRNGKeyArray, plan: Plan, steps: int
+    state: State, fixed: Model | ExactModel, data: Batch, key: PRNGKeyArray, plan: Plan, steps: int
 ) -> tuple[State, tuple[Bool[Array, ""], Float[Array, " chunk"], Float[Array, " chunk"]]]:
     """A chunk of steps, up to `steps` in all; whether one of them failed; objectives and gradient norms.
 

@@ -144,7 +144,7 @@ def fit(
         if batch_size is None or batch_size >= data.x.shape[0]
         else _checks.count("batch_size", batch_size),
         natural=natural,
-        train_filters=model.train_filters,  # type: ignore[attr-defined]
+        train_filters=model.train_filters,
         chunk=chunk,
     )
     return _Loop(model, plan, data, steps, held_out, patience, callback, seed).run()
