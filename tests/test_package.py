@@ -22,8 +22,8 @@ from latentforce.experiments import basis_functions
 
 PUBLIC = {
     "Bernoulli", "DrivenFourier", "FirstOrder", "Gaussian", "HarmonicFourier", "HeteroscedasticGaussian", "Identity",
-    "InducingPoints", "LinearODE", "Matern", "Model", "Poisson", "Process", "RandomFourier", "SecondOrder",
-    "SquaredExponential", "StudentT", "TrainingError", "build", "collapse", "collapsed_bound", "compress",
+    "InducingPoints", "LatentForceRegressor", "LinearODE", "Matern", "Model", "Poisson", "Process",
+    "RandomFourier", "SecondOrder", "SquaredExponential", "StudentT", "TrainingError", "build", "collapse", "collapsed_bound", "compress",
     "condition", "elbo", "fit", "force", "hidden_marginals", "importance_weighted_bound", "laplace",
     "log_marginal_likelihood",
     "predict", "predict_mean", "presets", "sample_functions", "scores", "whole",
@@ -35,10 +35,12 @@ ROOT = Path(__file__).parent.parent
 
 
 def test_public_names():
-    found = {
-        name for name, value in vars(lf).items() if not name.startswith("_") and not isinstance(value, types.ModuleType)
-    }
-    assert found == set(lf.__all__) == PUBLIC
+    helpers = {"TYPE_CHECKING", "Any"}
+    found = {name for name, value in vars(lf).items() if not isinstance(value, types.ModuleType)} - helpers
+    lazy = {name for name in lf.__all__ if name not in found and getattr(lf, name)}
+    assert {name for name in found if not name.startswith("_")} | lazy == set(lf.__all__) == PUBLIC
+    with pytest.raises(AttributeError, match="no attribute 'LatentForceClairvoyant'"):
+        lf.LatentForceClairvoyant  # noqa: B018
     assert lf.__all__ == sorted(lf.__all__)
 
 

@@ -1,5 +1,8 @@
 """latentforce: Gaussian processes driven through differential equations, shallow and deep, on JAX."""
 
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from ._version import __version__ as __version__
 from .depth._likelihoods import Bernoulli as Bernoulli
 from .depth._likelihoods import Gaussian as Gaussian
@@ -38,6 +41,9 @@ from .inference._training import fit as fit
 from .presets import build as build
 from .presets import presets as presets
 
+if TYPE_CHECKING:
+    from .estimators._regressor import LatentForceRegressor as LatentForceRegressor
+
 __all__ = [
     "Bernoulli",
     "DrivenFourier",
@@ -47,6 +53,7 @@ __all__ = [
     "HeteroscedasticGaussian",
     "Identity",
     "InducingPoints",
+    "LatentForceRegressor",
     "LinearODE",
     "Matern",
     "Model",
@@ -76,3 +83,12 @@ __all__ = [
     "scores",
     "whole",
 ]
+
+_LAZY = {"LatentForceRegressor": ".estimators._regressor"}  # scikit-learn is slow to import, and not always needed
+
+
+def __getattr__(name: str) -> Any:
+    """Names whose modules are imported when they are first asked for."""
+    if name not in _LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(_LAZY[name], __name__), name)

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .depth._inputs import AbstractInputs, Bounded, Coordinates, Directions, Jointly
+from .depth._inputs import AbstractInputs, Bounded, Coordinates, Directions, Jointly, normalized
 from .depth._layer import Layer
 from .depth._likelihoods import AbstractLikelihood, Gaussian
 from .depth._means import ZeroMean, hidden_mean
@@ -45,6 +45,7 @@ class Options:
     num_latents: int | None
     bounded: bool
     seed: int
+    weight: np.ndarray  # of each row
     dtype: Any
 
     def generator(self, *purpose: int) -> np.random.Generator:
@@ -103,7 +104,9 @@ def _layer(options: Options, index: int, x: np.ndarray, num_outputs: int, last: 
         outputs=outputs,
         features=features,
         posterior=POSTERIORS[options.covariance].start(shape, 1e-5**0.5 if tiny else 1.0, options.dtype),
-        mean=ZeroMean() if last else jax.tree.map(lambda w: w.astype(options.dtype), hidden_mean(x, num_outputs)),
+        mean=ZeroMean()
+        if last
+        else jax.tree.map(lambda w: w.astype(options.dtype), hidden_mean(x, num_outputs, options.weight)),
         mixing=_mixing(options, index, num_outputs, latents) if mixed else None,
     )
 
@@ -122,7 +125,7 @@ def _inputs(options: Options, index: int, x: np.ndarray) -> tuple[AbstractInputs
     low, high = _spans(list(x.T)).T
     centre, half = (low + high) / 2, (high - low) / 2
     weights = np.concatenate([np.eye(dim), options.generator(index, 1).standard_normal((max(K - dim, 0), dim))])[:K]
-    times = (weights / np.abs(weights).sum(axis=1, keepdims=True)) @ ((x - centre) / half).T
+    times = np.asarray(normalized(jnp.asarray(weights)), np.float64) @ ((x - centre) / half).T
     return Directions(*options.arrays(weights, centre, half)), list(times)
 
 
@@ -138,7 +141,7 @@ def _features(options: Options, index: int, times: list[np.ndarray], spans: np.n
     """Features with arrays that lead with K."""
     M = options.num_frequencies
     if options.family == "points":
-        centres = np.stack([_centres(t, 2 * M + 1, options.seed) for t in times])
+        centres = np.stack([_centres(t, 2 * M + 1, options) for t in times])
         return jax.vmap(InducingPoints)(*options.arrays(centres))
     if options.family == "random":
         return RandomFourier(M, seed=options.seed + 1000 * index)
@@ -151,7 +154,7 @@ def _features(options: Options, index: int, times: list[np.ndarray], spans: np.n
     return jax.vmap(lambda a, b: family(M, (a, b)))(*options.arrays(a, b))
 
 
-def _centres(t: np.ndarray, num: int, seed: int) -> np.ndarray:
+def _centres(t: np.ndarray, num: int, options: Options) -> np.ndarray:
     """Inducing points by k-means; where there are fewer different inputs, the rest is scattered among them."""
     from sklearn.cluster import KMeans  # slow to import, and needed here alone
 
@@ -159,10 +162,11 @@ def _centres(t: np.ndarray, num: int, seed: int) -> np.ndarray:
     distinct = np.unique(flat, axis=0)
     low, high = _spans([flat]).T
     if len(distinct) > num:
-        means = KMeans(num, random_state=seed, n_init="auto").fit((flat - low) / (high - low))
+        scaled = (flat - low) / (high - low)
+        means = KMeans(num, random_state=options.seed, n_init="auto").fit(scaled, sample_weight=options.weight)
         centres = low + (high - low) * means.cluster_centers_
     else:
-        extra = np.random.default_rng(seed).random((num - len(distinct), flat.shape[1]))
+        extra = np.random.default_rng(options.seed).random((num - len(distinct), flat.shape[1]))
         centres = np.concatenate([distinct, low + (high - low) * extra])
     return np.sort(centres[:, 0]) if t.ndim == 1 else centres
 

@@ -32,3 +32,20 @@ def matrix(name: str, value: Any, columns: int | None = None, missing: bool = Fa
             f"`{name}` must have {columns} columns, as the data that the model was built for, got {array.shape[1]}."
         )
     return array
+
+
+def row_weights(weight: Any, num_rows: int) -> np.ndarray:
+    """Weights (N,) of rows, ones by default."""
+    if weight is None:
+        return np.ones(num_rows)
+    weights = matrix("weight", weight)
+    if weights.shape != (num_rows, 1) or (weights < 0).any() or not weights.any():
+        shape = np.shape(weight)
+        raise ValueError(f"`weight` must be {num_rows} numbers, none negative and not all zero, got shape {shape}.")
+    return weights[:, 0]
+
+
+def bucket(num: int) -> int:
+    """The next of a few sizes, at most a quarter larger: arrays padded to it share compiled functions."""
+    step = max(8, 2 ** (max(num - 1, 1).bit_length() - 3))
+    return -(-num // step) * step

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from . import _checks
 from ._assembly import Options, exact, stack
 from ._checks import Numbers
-from ._data import rows
+from ._data import row_weights, rows
 from .depth._likelihoods import AbstractLikelihood, Gaussian
 from .depth._posteriors import POSTERIORS
 from .dynamics._filters import AbstractFilter, Identity
@@ -84,6 +84,7 @@ def build(
     num_forces: int | None = None,
     num_latents: int | None = None,
     bounded: bool = False,
+    weight: Numbers | None = None,
     seed: int = 0,
 ) -> Any:  # `Model`, or `ExactModel` where the preset has no features
     """A model by name (see [`latentforce.presets`][]), ready to be trained on data like these.
@@ -116,6 +117,7 @@ def build(
       (and of every hidden one) through sensitivities and an ODE for each output.
     - `num_latents`: Q latent functions mixed linearly into the outputs of the last layer (LMC); None: no mixing.
     - `bounded`: bend the inputs of hidden layers into the interval.
+    - `weight` (N,): how often each row counts, for k-means and principal directions.
     - `seed`: for k-means, random frequencies, directions and sensitivities.
 
     !!! example
@@ -173,6 +175,7 @@ def build(
         num_latents=None if num_latents is None else _checks.count("num_latents", num_latents),
         bounded=bounded,
         seed=seed,
+        weight=row_weights(weight, len(inputs)),
         dtype=dtype,
     )
     observed = jax.tree.map(lambda leaf: leaf.astype(dtype), observed)

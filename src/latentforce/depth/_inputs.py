@@ -54,7 +54,7 @@ class Jointly(AbstractInputs):
 
 
 class Directions(AbstractInputs):
-    """K learned directions `t_k = w_k . (x - centre)/halfwidth / |w_k|_1`: bounded, inside [-1, 1] for inputs in range.
+    """K learned directions `t_k = w_k . (x - centre)/halfwidth / |w_k|`: bounded, inside [-1, 1] for inputs in range.
 
     An additive layer sees no interactions of its inputs; along oblique directions it does, and everything stays
     one-dimensional.
@@ -71,9 +71,16 @@ class Directions(AbstractInputs):
 
     def __call__(self, x: Float[Array, "N D"]) -> Float[Array, "K N"]:
         """Projections (K, N)."""
-        size = jnp.sum(jnp.abs(self.weights), axis=1)
         scaled = (x - self.centre[None]) / self.halfwidth[None]
-        return (self.weights / size[:, None]) @ scaled.T
+        return normalized(self.weights) @ scaled.T
+
+
+def normalized(weights: Float[Array, "K D"]) -> Float[Array, "K D"]:
+    """Weights over (a little more than) the sum of their sizes.
+
+    Rounded at zero, where many of them begin: there the sign of the plain size would turn on the last digit.
+    """
+    return weights / jnp.sum(jnp.sqrt(weights**2 + 1e-4), axis=1, keepdims=True)
 
 
 class Bounded(AbstractInputs):

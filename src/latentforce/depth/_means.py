@@ -46,20 +46,21 @@ class LinearMean(AbstractMean):
         return x @ self.weights + self.offset[None]
 
 
-def hidden_mean(x: np.ndarray, width: int) -> AbstractMean:
+def hidden_mean(x: np.ndarray, width: int, weight: np.ndarray) -> AbstractMean:
     """Identity where the width allows it; else the leading principal directions of the inputs, or the inputs padded.
 
-    The linear map keeps the middle of the inputs where it is. A wider layer repeats no input: the additional units
-    begin at the middle.
+    The linear map keeps the middle of the inputs where it is; rows count by their weights (N,). A wider layer repeats
+    no input: the additional units begin at the middle.
     """
-    n, dim = x.shape
+    dim = x.shape[1]
     if width == dim:
         return IdentityMean()
-    centre = x.mean(axis=0)
+    centre = np.average(x, axis=0, weights=weight)
     if width < dim:
-        _, _, directions = np.linalg.svd(x - centre, full_matrices=False)
-        weights = np.zeros((dim, width))
-        weights[:, : min(n, width)] = directions[:width].T
+        rows = np.sqrt(weight)[:, None] * (x - centre)
+        _, directions = np.linalg.eigh(rows.T @ rows)
+        weights = directions[:, ::-1][:, :width]
+        weights = weights * np.sign(weights[np.argmax(np.abs(weights), axis=0), np.arange(width)])
     else:
         weights = np.eye(dim, width)
     dtype = x.dtype

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 from jax.scipy.special import logsumexp
 from jaxtyping import Float, PRNGKeyArray
@@ -36,10 +37,11 @@ def whole(x: Float[Array, "N D"], y: Float[Array, "N P"], weight: Float[Array, "
     return Batch(x, y, weight / jnp.mean(weight), jnp.sum(weight))
 
 
-def elbo(model: Model, batch: Batch, key: PRNGKeyArray, num_samples: int = 1) -> Float[Array, ""]:
+def elbo(model: Model, batch: Batch, key: PRNGKeyArray, num_samples: int = 1, alike: bool = False) -> Float[Array, ""]:
     """The doubly stochastic evidence lower bound for each row (paper, section `sec:DLFM`).
 
-    Exact for one layer; else `num_samples` draws of the hidden layers are averaged over.
+    Exact for one layer; else `num_samples` draws of the hidden layers are averaged over. `alike` draws the same numbers
+    for equal inputs, wherever they stand: then a weight of two is to the digit the row twice, and order is no matter.
 
     !!! example
 
@@ -49,7 +51,8 @@ def elbo(model: Model, batch: Batch, key: PRNGKeyArray, num_samples: int = 1) ->
         >>> bool(jnp.isfinite(lf.elbo(model, lf.whole(x, jnp.sin(6 * x)), jax.random.key(0))))
         True
     """
-    mean, variance = model.moments(batch.x, normals(model, key, num_samples, batch.x))
+    drawn = (normals_of_rows if alike else normals)(model, key, num_samples, batch.x)
+    mean, variance = model.moments(batch.x, drawn)
     expected = model.likelihood.expected_log_prob(batch.y, mean, variance)
     return _average(jnp.mean(jnp.sum(expected, axis=2), axis=0), batch) - model.kl() / batch.num_data
 
@@ -101,6 +104,21 @@ def normals(
         jax.random.normal(k, (num_samples, x.shape[0], width), x.dtype)
         for k, width in zip(_split(key, len(widths)), widths, strict=True)
     )
+
+
+def normals_of_rows(
+    model: Model, key: PRNGKeyArray, num_samples: int, x: Float[Array, "N D"]
+) -> tuple[Float[Array, "S N Q"], ...]:
+    """As `normals`, equal for equal rows: the inputs' digits are part of the key."""
+    digits = jax.lax.bitcast_convert_type(x, jnp.uint32).reshape(x.shape[0], -1)
+    factors = np.cumprod(np.full(digits.shape[1], 2654435761, np.uint32), dtype=np.uint32)  # odd: no digit is lost
+    codes = jnp.sum(digits * factors[None], axis=1, dtype=jnp.uint32)
+    keys = jax.vmap(lambda code: jax.random.fold_in(key, code))(codes)
+    widths = model.hidden_widths
+    if not widths:
+        return ()
+    drawn = jax.vmap(lambda k: jax.random.normal(k, (num_samples, sum(widths)), x.dtype))(keys)
+    return tuple(jnp.split(jnp.swapaxes(drawn, 0, 1), np.cumsum(widths)[:-1], axis=2))
 
 
 def _average(values: Float[Array, " N"], batch: Batch) -> Float[Array, ""]:

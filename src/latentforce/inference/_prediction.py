@@ -15,7 +15,7 @@ from scipy.stats import qmc
 
 from .. import _checks
 from .._checks import Numbers
-from .._data import matrix
+from .._data import bucket, matrix
 from .._linalg import precise
 from ..depth._likelihoods import AbstractLikelihood
 from ..depth._model import Model
@@ -196,10 +196,10 @@ def _halton(num: int, dimension: int, seed: int) -> np.ndarray:
 
 
 def _by_chunks(function: Any, x: np.ndarray, dtype: Any, chunk: int | None, draws: int) -> tuple[Array, ...]:
-    """`function` of rows, some at a time, joined along axis 1; the last chunk is filled up, so one size is compiled."""
+    """`function` of rows, some at a time, joined along axis 1; the last is filled up, so few sizes are compiled."""
     rows = jnp.asarray(x, dtype)
     num = rows.shape[0]
-    size = min(num, max(ROWS * 16 // max(draws, 1), 1) if chunk is None else _checks.count("chunk", chunk))
+    size = min(bucket(num), max(ROWS * 16 // max(draws, 1), 1) if chunk is None else _checks.count("chunk", chunk))
     padded = jnp.concatenate([rows, jnp.repeat(rows[-1:], -num % size, axis=0)])
     parts = [function(padded[start : start + size]) for start in range(0, num, size)]
     return tuple(jnp.concatenate(pieces, axis=1)[:, :num] for pieces in zip(*parts, strict=True))

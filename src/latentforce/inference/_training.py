@@ -15,7 +15,7 @@ from jaxtyping import PRNGKeyArray
 
 from .. import _checks
 from .._checks import Numbers
-from .._data import rows
+from .._data import row_weights, rows
 from ._exact import ExactModel, log_marginal_likelihood
 from ._objectives import Batch, elbo, whole
 from ._prediction import mean_log_density
@@ -265,14 +265,8 @@ def data_for(model: Any, x: Numbers, y: Numbers, weight: Numbers | None) -> Batc
             f"`y` must have as many columns as the data the model was built for, got {targets.shape[1]} for a model "
             f"of {model.layers[-1].num_outputs} functions."
         )
-    if weight is None:
-        return whole(jnp.asarray(inputs, dtype), jnp.asarray(targets, dtype))
-    weights = _checks.points("weight", weight)
-    if weights.shape[0] != inputs.shape[0] or not bool(jnp.all(weights >= 0)) or not bool(jnp.any(weights > 0)):
-        raise ValueError(
-            f"`weight` must be {inputs.shape[0]} numbers, none negative and not all zero, got shape {weights.shape}."
-        )
-    return whole(jnp.asarray(inputs, dtype), jnp.asarray(targets, dtype), weights.astype(dtype))
+    numbers = (inputs, targets, row_weights(weight, len(inputs)))
+    return whole(*(jnp.asarray(part, dtype) for part in numbers))
 
 
 def default_objective(model: Any, num_samples: int) -> Objective:

@@ -1,0 +1,62 @@
+"""What an estimator chooses by itself, from the size of the data."""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from ..presets import PRESETS
+
+MOST_FEATURES = 2000  # whose Gram matrix is factorised in every step
+
+
+@dataclass(frozen=True)
+class Choices:
+    """The options of a model and of its training, all settled."""
+
+    width: int | None
+    num_frequencies: int
+    directions: int | None
+    covariance: str
+    optimizer: str  # "adam" for the bound, or "lbfgs" for the likelihood or the bound at its best q
+    steps: int
+    batch_size: int | None
+    learning_rate: float
+    num_samples: int
+    restarts: int
+
+    @property
+    def model(self) -> dict[str, Any]:
+        """Those that `build` takes."""
+        names = ("width", "num_frequencies", "directions", "covariance")
+        return {name: value for name, value in asdict(self).items() if name in names}
+
+
+def choose(name: str, num_rows: int, num_columns: int, collapses: bool, **given: Any) -> Choices:
+    """All choices for that preset and so much data; whatever is `given` and not None is taken.
+
+    Several inputs interact, which additive layers do not see: they are read along twice as many learned directions. A q
+    with a block for each direction then keeps the cost linear in them. Deep models of several inputs train as well with
+    one draw of the hidden layers as with many. Where the best q is known in closed form (`collapses`: Gaussian noise,
+    all targets observed), one layer of not too many features needs no q to be learned.
+    """
+    preset = PRESETS[name]
+    several = num_columns > 1
+    joint = preset.features in ("points", None) and not preset.ode
+    directions = 2 * num_columns if several and not joint else None
+    values: dict[str, Any] = {
+        "width": min(num_columns, 8) if preset.deep else None,
+        "num_frequencies": 20 if several else 40,
+        "directions": directions,
+        "covariance": "full" if not several or joint else "block",
+        "steps": 4000 if preset.deep else 1000,
+        "batch_size": 1000 if num_rows > 2000 else None,
+        "learning_rate": 0.05,
+        "num_samples": 1 if several else 5,
+        "restarts": 1,
+    }
+    values |= {key: value for key, value in given.items() if value is not None}
+    features = 2 * values["num_frequencies"] * (values["directions"] or num_columns)
+    closed = not preset.deep and collapses and features <= MOST_FEATURES and given.get("batch_size") is None
+    values["optimizer"] = "lbfgs" if preset.features is None or closed else "adam"
+    if values["optimizer"] == "lbfgs":
+        values |= {"batch_size": None, "steps": given.get("steps") or 200}
+    return Choices(**values)

@@ -1,0 +1,142 @@
+"""From scaled numbers to a trained model and back to predictions: what all estimators share."""
+
+import sys
+from collections.abc import Callable
+from functools import cache, partial, wraps
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jax import Array
+from jaxtyping import Float, PRNGKeyArray
+from tqdm import tqdm
+
+from .._data import bucket
+from ..depth._model import Model
+from ..inference._collapsed import collapse, collapsed_bound
+from ..inference._exact import ExactModel, condition
+from ..inference._functions import Functions, sample_functions
+from ..inference._objectives import elbo, whole
+from ..inference._prediction import Prediction, predict, predict_mean
+from ..inference._training import Fit, History, Progress, fit
+from ._choices import Choices
+
+LBFGS = optax.lbfgs()  # one object, so that compiled steps are found again
+
+
+class Fitted(eqx.Module):
+    """A trained model and, where inference is exact, the data that it is conditioned on."""
+
+    model: Model | ExactModel
+    x: Float[Array, "N D"] | None = None
+    y: Float[Array, "N P"] | None = None
+
+    def predict(self, x: np.ndarray, seed: int) -> Prediction:
+        """What it says of rows (N, D)."""
+        model = _float64(self.model)
+        if isinstance(model, Model):
+            return predict(model, x, seed=seed)
+        posterior = condition(model, *(jnp.asarray(part, jnp.float64) for part in (self.x, self.y)))
+        mean, variance = posterior.moments(jnp.asarray(x, jnp.float64))
+        return Prediction(mean[None], variance[None], model.likelihood)
+
+    def mean(self, x: np.ndarray, seed: int) -> Float[Array, "N P"]:
+        """The mean of y alone, cheaper where it can be."""
+        if isinstance(self.model, Model):
+            return predict_mean(_float64(self.model), x, seed=seed)
+        return self.predict(x, seed).mean
+
+    def functions(self, key: PRNGKeyArray, num_samples: int) -> Functions:
+        """Draws of whole functions."""
+        if not isinstance(self.model, Model):
+            raise ValueError("`model` must not be exact to draw functions from it.")
+        return sample_functions(_float64(self.model), key, num_samples)
+
+
+def in_float64(function: Callable) -> Callable:
+    """What is trained in float32 predicts in float64, so that rows do not depend on their company."""
+
+    @wraps(function)
+    def wrapped(*arguments: Any, **options: Any) -> Any:
+        with jax.enable_x64(True):
+            return function(*arguments, **options)
+
+    return wrapped
+
+
+def train(
+    make: Callable[[int], Model | ExactModel],
+    x: np.ndarray,
+    y: np.ndarray,
+    weight: np.ndarray,
+    choices: Choices,
+    *,
+    seed: int,
+    verbose: int,
+    callback: Callable[[Progress], bool | None] | None,
+) -> tuple[Fitted, History]:
+    """The best of some restarts by its bound; `make` builds a model from a seed."""
+    fits = [_train(make(seed + k), x, y, weight, choices, seed + k, verbose, callback) for k in range(choices.restarts)]
+    best = max(fits, key=lambda one: np.mean(one.history.objective[-max(len(one.history.objective) // 10, 1) :]))
+    data = (jnp.asarray(x), jnp.asarray(y)) if isinstance(best.model, ExactModel) else (None, None)
+    # NumPy's arrays keep their digits wherever they are unpickled; JAX's would lose half of them without x64
+    return jax.tree.map(np.asarray, Fitted(best.model, *data)), best.history
+
+
+def _train(
+    model: Any,
+    x: np.ndarray,
+    y: np.ndarray,
+    weight: np.ndarray,
+    choices: Choices,
+    seed: int,
+    verbose: int,
+    callback: Any,
+) -> Fit:
+    options: dict[str, Any] = {"steps": choices.steps, "chunk": max(1, min(100, choices.steps // 10)), "seed": seed}
+    closed = choices.optimizer == "lbfgs"
+    if isinstance(model, ExactModel):
+        options |= {"optimizer": LBFGS}
+    elif closed:
+        x, y, weight = _padded(x, y, weight)
+        options |= {"optimizer": LBFGS, "objective": collapsed_bound, "weight": weight}
+    else:
+        x, y, weight = _padded(x, y, weight) if choices.batch_size is None else (x, y, weight)
+        options |= {
+            "weight": weight,
+            "objective": _objective(choices.num_samples if model.depth > 1 else 1),
+            "learning_rate": choices.learning_rate,
+            "batch_size": choices.batch_size,
+        }
+    with tqdm(total=choices.steps, unit="step", file=sys.stderr, disable=not verbose) as bar:
+
+        def watch(progress: Progress) -> bool | None:
+            bar.set_postfix(bound=f"{progress.objective:.3f}", refresh=False)
+            bar.update(progress.step - bar.n)
+            return None if callback is None else callback(progress)
+
+        fitted = fit(model, x, y, callback=watch, **options)
+    if isinstance(fitted.model, Model) and closed:
+        data = whole(*(jnp.asarray(part, jnp.result_type(float)) for part in (x, y, weight)))
+        return Fit(collapse(fitted.model, data), fitted.history)
+    return fitted
+
+
+@cache
+def _objective(num_samples: int) -> Callable:
+    """The same object for the same number, so that compiled steps are found again."""
+    return partial(elbo, num_samples=num_samples, alike=True)
+
+
+def _padded(x: np.ndarray, y: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Rows of weight zero up to one of a few sizes: data of similar size share compiled steps."""
+    missing = bucket(len(x)) - len(x)
+    repeat = [np.concatenate([part, np.repeat(part[-1:], missing, axis=0)]) for part in (x, y)]
+    return repeat[0], repeat[1], np.concatenate([weight, np.zeros(missing)])
+
+
+def _float64(model: Any) -> Any:
+    return jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.float64), model)
