@@ -22,11 +22,10 @@ from latentforce.experiments import basis_functions
 
 PUBLIC = {
     "Bernoulli", "DrivenFourier", "FirstOrder", "Gaussian", "HarmonicFourier", "HeteroscedasticGaussian", "Identity",
-    "InducingPoints", "LatentForceRegressor", "LinearODE", "Matern", "Model", "Poisson", "Process",
-    "RandomFourier", "SecondOrder", "SquaredExponential", "StudentT", "TrainingError", "build", "collapse", "collapsed_bound", "compress",
-    "condition", "elbo", "fit", "force", "hidden_marginals", "importance_weighted_bound", "laplace",
-    "log_marginal_likelihood",
-    "predict", "predict_mean", "presets", "sample_functions", "scores", "whole",
+    "InducingPoints", "LatentForceRegressor", "LinearODE", "Matern", "Model", "Poisson", "Process", "RandomFourier",
+    "SecondOrder", "SquaredExponential", "StudentT", "TrainingError", "build", "collapse", "collapsed_bound",
+    "compress", "condition", "elbo", "fit", "force", "hidden_marginals", "importance_weighted_bound", "laplace",
+    "log_marginal_likelihood", "predict", "predict_mean", "presets", "sample_functions", "scores", "whole",
 }  # fmt: skip
 MODULES = sorted(
     name for _, name, _ in pkgutil.walk_packages(lf.__path__, "latentforce.") if not name.endswith("__main__")
