@@ -24,7 +24,7 @@ PUBLIC = {
     "Bernoulli", "DrivenFourier", "FirstOrder", "Gaussian", "HarmonicFourier", "HeteroscedasticGaussian", "Identity",
     "InducingPoints", "LatentForceRegressor", "LinearODE", "Matern", "Model", "Poisson", "Process", "RandomFourier",
     "SecondOrder", "SquaredExponential", "StudentT", "TrainingError", "build", "collapse", "collapsed_bound",
-    "compress", "condition", "elbo", "fit", "force", "hidden_marginals", "importance_weighted_bound", "laplace",
+    "compress", "condition", "elbo", "fit", "force", "hidden_marginals", "importance_weighted_bound", "laplace", "load",
     "log_marginal_likelihood", "predict", "predict_mean", "presets", "sample_functions", "scores", "whole",
 }  # fmt: skip
 MODULES = sorted(

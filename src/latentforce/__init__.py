@@ -43,6 +43,7 @@ from .presets import presets as presets
 
 if TYPE_CHECKING:
     from .estimators._regressor import LatentForceRegressor as LatentForceRegressor
+    from .estimators._saving import load as load
 
 __all__ = [
     "Bernoulli",
@@ -75,6 +76,7 @@ __all__ = [
     "hidden_marginals",
     "importance_weighted_bound",
     "laplace",
+    "load",
     "log_marginal_likelihood",
     "predict",
     "predict_mean",
@@ -84,7 +86,10 @@ __all__ = [
     "whole",
 ]
 
-_LAZY = {"LatentForceRegressor": ".estimators._regressor"}  # scikit-learn is slow to import, and not always needed
+_LAZY = {  # scikit-learn is slow to import, and not always needed
+    "LatentForceRegressor": ".estimators._regressor",
+    "load": ".estimators._saving",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -1,6 +1,7 @@
 """From scaled numbers to a trained model and back to predictions: what all estimators share."""
 
 import sys
+import warnings
 from collections.abc import Callable
 from functools import cache, partial, wraps
 from typing import Any
@@ -12,6 +13,7 @@ import numpy as np
 import optax
 from jax import Array
 from jaxtyping import Float, PRNGKeyArray
+from sklearn.exceptions import ConvergenceWarning
 from tqdm import tqdm
 
 from .._data import bucket
@@ -21,7 +23,7 @@ from ..inference._exact import ExactModel, condition
 from ..inference._functions import Functions, sample_functions
 from ..inference._objectives import elbo, whole
 from ..inference._prediction import Prediction, predict, predict_mean
-from ..inference._training import Fit, History, Progress, fit
+from ..inference._training import Fit, History, Progress, TrainingError, fit
 from ._choices import Choices
 
 LBFGS = optax.lbfgs()  # one object, so that compiled steps are found again
@@ -31,8 +33,8 @@ class Fitted(eqx.Module):
     """A trained model and, where inference is exact, the data that it is conditioned on."""
 
     model: Model | ExactModel
-    x: Float[Array, "N D"] | None = None
-    y: Float[Array, "N P"] | None = None
+    x: np.ndarray | None = None  # (N, D)
+    y: np.ndarray | None = None  # (N, P)
 
     def predict(self, x: np.ndarray, seed: int) -> Prediction:
         """What it says of rows (N, D)."""
@@ -81,9 +83,9 @@ def train(
     """The best of some restarts by its bound; `make` builds a model from a seed."""
     fits = [_train(make(seed + k), x, y, weight, choices, seed + k, verbose, callback) for k in range(choices.restarts)]
     best = max(fits, key=lambda one: np.mean(one.history.objective[-max(len(one.history.objective) // 10, 1) :]))
-    data = (jnp.asarray(x), jnp.asarray(y)) if isinstance(best.model, ExactModel) else (None, None)
     # NumPy's arrays keep their digits wherever they are unpickled; JAX's would lose half of them without x64
-    return jax.tree.map(np.asarray, Fitted(best.model, *data)), best.history
+    model = jax.tree.map(np.asarray, best.model)
+    return (Fitted(model, x, y) if isinstance(model, ExactModel) else Fitted(model)), best.history
 
 
 def _train(
@@ -118,7 +120,13 @@ def _train(
             bar.update(progress.step - bar.n)
             return None if callback is None else callback(progress)
 
-        fitted = fit(model, x, y, callback=watch, **options)
+        try:
+            fitted = fit(model, x, y, callback=watch, **options)
+        except TrainingError as error:
+            if not error.history.objective:
+                raise
+            warnings.warn(f"{error} It is used.", ConvergenceWarning, stacklevel=2)
+            fitted = Fit(error.model, error.history)
     if isinstance(fitted.model, Model) and closed:
         data = whole(*(jnp.asarray(part, jnp.result_type(float)) for part in (x, y, weight)))
         return Fit(collapse(fitted.model, data), fitted.history)

@@ -1,5 +1,6 @@
 """The regressor: calibrated predictions in three lines, every knob for those who want it."""
 
+import os
 from collections.abc import Callable
 from typing import Any, no_type_check
 
@@ -18,6 +19,7 @@ from ..inference._training import Progress
 from ..presets import PRESETS, build
 from ._choices import choose
 from ._engine import in_float64, train
+from ._saving import save
 from ._table import Table, is_frame
 from ._targets import Targets
 
@@ -45,7 +47,7 @@ class LatentForceRegressor(RegressorMixin, BaseEstimator):
     - `likelihood`: "gaussian", "student-t", "heteroscedastic" or "poisson".
     - `steps`, `batch_size`, `learning_rate`, `num_samples`: as for [`latentforce.fit`][]; `restarts`: from how many
       starting points, the best of which is kept.
-    - `precision`: "float32" or "float64", for training; predictions are made in float64.
+    - `precision`: "float32" or "float64", for training by batches or draws; all else is done in float64.
     - `random_state`: a seed. `verbose`: 1 for a progress bar. `callback`: sees a `Progress` now and then.
 
     **Attributes:** `model_` (in scaled units), `history_`, `choices_`, `n_features_in_`, `feature_names_in_`,
@@ -134,7 +136,8 @@ class LatentForceRegressor(RegressorMixin, BaseEstimator):
         options = {name: getattr(self, name) for name in (*given, "num_samples", "restarts")}
         collapses = self.likelihood == "gaussian" and self.num_latents is None and not np.isnan(scaled).any()
         self.choices_ = choose(self.model, len(x), x.shape[1], collapses, **options)
-        with jax.enable_x64(self.precision == "float64"):
+        # the likelihood and the collapsed bound factorise matrices that float32 cannot hold where there is little noise
+        with jax.enable_x64(self.precision == "float64" or self.choices_.optimizer == "lbfgs"):
             self.fitted_, self.history_ = train(
                 lambda seed: self._build(x, scaled, weight, seed), x, scaled, weight, self.choices_, seed=self.seed_,
                 verbose=self.verbose, callback=self.callback,
@@ -196,6 +199,11 @@ class LatentForceRegressor(RegressorMixin, BaseEstimator):
         targets, _ = _targets(y, len(x))
         density = self.targets_.log_density(self.fitted_.predict(x, self.seed_), targets)
         return float(density.sum() / np.sum(~np.isnan(targets)))
+
+    def save(self, path: str | os.PathLike) -> None:
+        """Write the fitted estimator to one file, at once or not at all; `latentforce.load` reads it."""
+        check_is_fitted(self)
+        save(self, path)
 
     def _inputs(self, X: Any) -> np.ndarray:
         check_is_fitted(self)

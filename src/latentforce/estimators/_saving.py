@@ -1,0 +1,117 @@
+"""Estimators as files: one call to save, one to load, with neither data nor arguments."""
+
+import os
+import platform
+from dataclasses import asdict
+from typing import Any
+
+import jax
+import numpy as np
+
+from ..depth._model import Model
+from ..dynamics._filters import AbstractFilter, LinearODE
+from ..files._format import ModelFileError, read, write
+from ..files._structure import describe, rebuild
+from ..inference._exact import ExactModel
+from ..inference._training import History
+from ._choices import Choices
+from ._engine import Fitted, in_float64
+from ._table import Table
+from ._targets import Targets
+
+CURVE = 1000  # points of the learning curve that are kept
+
+
+def save(estimator: Any, path: str | os.PathLike) -> None:
+    """Write a fitted estimator to `path`, at once or not at all."""
+    arrays: dict[str, np.ndarray] = {}
+    fitted = estimator.fitted_
+    document = {
+        "estimator": type(estimator).__name__,
+        "parameters": _parameters(estimator),
+        "table": estimator.table_.to_json(),
+        "targets": estimator.targets_.to_json(),
+        "choices": asdict(estimator.choices_),
+        "seed": estimator.seed_,
+        "names": [str(name) for name in getattr(estimator, "feature_names_in_", [])],
+        "history": _record(estimator.history_),
+        "versions": {"jax": jax.__version__, "numpy": np.__version__, "python": platform.python_version()},
+        "model": describe(fitted.model, arrays),
+    }
+    data = {"data.x": fitted.x, "data.y": fitted.y}
+    write(path, document, arrays | {name: part for name, part in data.items() if part is not None})
+
+
+def load(path: str | os.PathLike) -> Any:
+    """An estimator from a file that `save` wrote, ready to predict; on any machine, with any device.
+
+    !!! example
+
+        >>> import numpy as np, tempfile, latentforce as lf
+        >>> x = np.linspace(0.0, 1.0, 20)[:, None]
+        >>> regressor = lf.LatentForceRegressor("lfm-driven", num_frequencies=3, steps=5).fit(x, x[:, 0])
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     regressor.save(f"{folder}/model.lforce")
+        ...     again = lf.load(f"{folder}/model.lforce")
+        >>> bool(np.all(again.predict(x) == regressor.predict(x)))
+        True
+    """
+    from ._regressor import LatentForceRegressor
+
+    document, arrays = read(path)
+    kinds = {"LatentForceRegressor": LatentForceRegressor}
+    try:
+        estimator: Any = kinds[document["estimator"]](**_arguments(document["parameters"]))
+        estimator.table_ = Table.from_json(document["table"])
+        estimator.targets_ = Targets.from_json(document["targets"])
+        estimator.choices_ = Choices(**document["choices"])
+        estimator.seed_ = int(document["seed"])
+        estimator.history_ = History(**document["history"])
+        estimator.n_iter_ = estimator.history_.steps[-1]
+        estimator.n_features_in_ = len(estimator.table_.columns)
+        if document["names"]:
+            estimator.feature_names_in_ = np.asarray(document["names"], dtype=object)
+        estimator.fitted_ = Fitted(rebuild(document["model"], arrays), arrays.get("data.x"), arrays.get("data.y"))
+        _fits_together(estimator)
+    except ModelFileError:
+        raise
+    except Exception as error:  # whatever a damaged file makes go wrong
+        raise ModelFileError(f"{path} is damaged, or not a model of latentforce: {error}") from error
+    return estimator
+
+
+@in_float64
+def _fits_together(estimator: Any) -> None:
+    """Shapes of all arrays, columns and targets agree: traced, nothing is computed."""
+    model = estimator.fitted_.model
+    if not isinstance(model, Model | ExactModel):
+        raise ValueError(f"it holds a {type(model).__name__} where a model should be.")
+    rows = np.zeros((1, max(sum(column.width for column in estimator.table_.columns), 1)))
+    shape = jax.eval_shape(lambda: estimator.fitted_.predict(rows, 0).mean).shape
+    if shape != (1, len(estimator.targets_.scale)) or len(estimator.targets_.shift) != shape[1]:
+        raise ValueError(f"its model predicts {shape[1]} targets, its units are of {len(estimator.targets_.scale)}.")
+
+
+def _parameters(estimator: Any) -> dict[str, Any]:
+    """Those arguments of the estimator that are plain values or a filter."""
+    plain: dict[str, Any] = {}
+    for name, value in estimator.get_params(deep=False).items():
+        if isinstance(value, AbstractFilter):
+            plain[name] = {"coefficients": np.asarray(value.coefficients, float).tolist()}
+        elif value is None or isinstance(value, bool | int | float | str):
+            plain[name] = value
+    return plain
+
+
+def _arguments(parameters: dict[str, Any]) -> dict[str, Any]:
+    return {
+        name: LinearODE(value["coefficients"]) if isinstance(value, dict) else value
+        for name, value in parameters.items()
+    }
+
+
+def _record(history: History) -> dict[str, Any]:
+    """The history without its parameters, its curves thinned out."""
+    every = max(len(history.objective) // CURVE, 1)
+    kept = asdict(history) | {"parameters": []}
+    return kept | {name: kept[name][::every] for name in ("objective", "gradient_norm")}
