@@ -39,7 +39,10 @@ def deep(**options):
     return lf.LatentForceRegressor("dgp-driven", **{**small, **options})
 
 
-@parametrize_with_checks([deep(learning_rate=0.1, steps=150)])
+CHECKED = {"num_frequencies": 5, "steps": 150, "learning_rate": 0.1, "likelihood": "student-t", "precision": "float64"}
+
+
+@parametrize_with_checks([lf.LatentForceRegressor("ssgp", **CHECKED)])  # the same code for all, and little to compile
 def test_scikit_learn(estimator, check):
     check(estimator)
 
