@@ -181,10 +181,10 @@ def train(model: Model, data: Data) -> Model:
     """L-BFGS until a chunk of steps gains nothing."""
 
     def settled(progress: Any) -> bool:
-        return abs(progress.objective - progress.history.objective[-CHUNK]) < 1e-7
+        return abs(progress.objective - progress.history.objective[-CHUNK]) < 1e-9
 
     return lf.fit(
-        model, data.x, data.y, objective=objective(model), steps=20 * CHUNK, chunk=CHUNK, optimizer=OPTIMIZER,
+        model, data.x, data.y, objective=objective(model), steps=100 * CHUNK, chunk=CHUNK, optimizer=OPTIMIZER,
         callback=settled,
     ).model  # fmt: skip
 
