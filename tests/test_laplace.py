@@ -52,7 +52,10 @@ def test_the_hessian_is_that_of_finite_differences(known, x64):
         return X.size * bound
 
     size, eye = 1e-3, np.eye(approximation.mode.size)
-    at = lambda *steps: float(total(approximation.mode + size * sum(steps)))  # noqa: E731
+
+    def at(*steps):
+        return float(total(approximation.mode + size * sum(steps)))
+
     hessian = np.array([[at(a, b) - at(a, -b) - at(-a, b) + at(-a, -b) for b in eye] for a in eye]) / (4 * size**2)
     np.testing.assert_allclose(np.linalg.eigvalsh(-hessian), approximation.curvatures, rtol=1e-3, atol=2e-2)
 

@@ -1,20 +1,19 @@
 """What `latentforce demo` does: a deep latent force model learns a step function that a shallow one cannot."""
 
-import sys
 from pathlib import Path
 
 import jax
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from tqdm import tqdm
 
+from ._progress import progress_bar
 from .datasets import multi_step
 from .depth._model import Model
 from .inference._functions import sample_functions
 from .inference._prediction import predict
 from .inference._scores import Scores, scores
-from .inference._training import Progress, fit
+from .inference._training import fit
 from .presets import build
 
 MODELS = {"lfm-driven": ("shallow", 1000), "dlfm-driven": ("two layers", 3000)}
@@ -48,12 +47,7 @@ def run(folder: Path, steps: int | None = None, points: int = 140) -> dict[str, 
 def train(name: str, x: np.ndarray, y: np.ndarray, steps: int) -> Model:
     """A model of 40 frequencies, trained with a bar that shows the evidence lower bound."""
     model = build(name, x, y, num_frequencies=40, lengthscale=0.1, variance=0.01 if name == "dlfm-driven" else 1.0)
-    with tqdm(total=steps, desc=name, unit="step", file=sys.stderr) as bar:
-
-        def show(progress: Progress) -> None:
-            bar.set_postfix(bound=f"{progress.objective:.3f}", refresh=False)
-            bar.update(progress.step - bar.n)
-
+    with progress_bar(steps, name) as show:
         return fit(
             model, x, y, steps=steps, learning_rate=0.02, decay=True, num_samples=5, chunk=50, callback=show
         ).model

@@ -1,6 +1,6 @@
 """What an estimator chooses by itself, from the size of the data."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from ..presets import PRESETS
@@ -28,6 +28,9 @@ class Choices:
         """Those that `build` takes."""
         names = ("width", "num_frequencies", "directions", "covariance")
         return {name: value for name, value in asdict(self).items() if name in names}
+
+
+GIVABLE = tuple(field.name for field in fields(Choices) if field.name != "optimizer")  # what the user may settle
 
 
 def choose(name: str, num_rows: int, num_columns: int, collapses: bool, **given: Any) -> Choices:

@@ -1,10 +1,9 @@
 """From scaled numbers to a trained model and back to predictions: what all estimators share."""
 
-import sys
 import warnings
 from collections.abc import Callable
 from functools import cache, partial, wraps
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -14,9 +13,9 @@ import optax
 from jax import Array
 from jaxtyping import Float, PRNGKeyArray
 from sklearn.exceptions import ConvergenceWarning
-from tqdm import tqdm
 
 from .._data import bucket
+from .._progress import progress_bar
 from ..depth._model import Model
 from ..inference._collapsed import collapse, collapsed_bound
 from ..inference._exact import ExactModel, condition
@@ -69,81 +68,73 @@ def in_float64(function: Callable) -> Callable:
     return wrapped
 
 
+class Rows(NamedTuple):
+    """Scaled inputs (N, D), scaled targets (N, P) and weights (N,)."""
+
+    x: np.ndarray
+    y: np.ndarray
+    weight: np.ndarray
+
+    def padded(self) -> "Rows":
+        """With rows of weight zero up to one of a few sizes: data of similar size share compiled steps."""
+        missing = bucket(len(self.x)) - len(self.x)
+        x, y = (np.concatenate([part, np.repeat(part[-1:], missing, axis=0)]) for part in (self.x, self.y))
+        return Rows(x, y, np.concatenate([self.weight, np.zeros(missing)]))
+
+
+class Settings(NamedTuple):
+    """How training is done and watched, beside what is chosen from the data."""
+
+    seed: int
+    verbose: int
+    callback: Callable[[Progress], bool | None] | None
+
+
 def train(
-    make: Callable[[int], Model | ExactModel],
-    x: np.ndarray,
-    y: np.ndarray,
-    weight: np.ndarray,
-    choices: Choices,
-    *,
-    seed: int,
-    verbose: int,
-    callback: Callable[[Progress], bool | None] | None,
+    make: Callable[[int], Model | ExactModel], rows: Rows, choices: Choices, settings: Settings
 ) -> tuple[Fitted, History]:
     """The best of some restarts by its bound; `make` builds a model from a seed."""
-    fits = [_train(make(seed + k), x, y, weight, choices, seed + k, verbose, callback) for k in range(choices.restarts)]
+    seeds = range(settings.seed, settings.seed + choices.restarts)
+    fits = [_train(make(seed), rows, choices, settings._replace(seed=seed)) for seed in seeds]
     best = max(fits, key=lambda one: np.mean(one.history.objective[-max(len(one.history.objective) // 10, 1) :]))
     # NumPy's arrays keep their digits wherever they are unpickled; JAX's would lose half of them without x64
     model = jax.tree.map(np.asarray, best.model)
-    return (Fitted(model, x, y) if isinstance(model, ExactModel) else Fitted(model)), best.history
+    return (Fitted(model, rows.x, rows.y) if isinstance(model, ExactModel) else Fitted(model)), best.history
 
 
-def _train(
-    model: Any,
-    x: np.ndarray,
-    y: np.ndarray,
-    weight: np.ndarray,
-    choices: Choices,
-    seed: int,
-    verbose: int,
-    callback: Any,
-) -> Fit:
-    options: dict[str, Any] = {"steps": choices.steps, "chunk": max(1, min(100, choices.steps // 10)), "seed": seed}
-    closed = choices.optimizer == "lbfgs"
-    if isinstance(model, ExactModel):
-        options |= {"optimizer": LBFGS}
-    elif closed:
-        x, y, weight = _padded(x, y, weight)
-        options |= {"optimizer": LBFGS, "objective": collapsed_bound, "weight": weight}
-    else:
-        x, y, weight = _padded(x, y, weight) if choices.batch_size is None else (x, y, weight)
-        options |= {
-            "weight": weight,
-            "objective": _objective(choices.num_samples if model.depth > 1 else 1),
-            "learning_rate": choices.learning_rate,
-            "batch_size": choices.batch_size,
-        }
-    with tqdm(total=choices.steps, unit="step", file=sys.stderr, disable=not verbose) as bar:
+def _train(model: Any, rows: Rows, choices: Choices, settings: Settings) -> Fit:
+    exact, closed = isinstance(model, ExactModel), choices.optimizer == "lbfgs"
+    if not exact and choices.batch_size is None:
+        rows = rows.padded()
+    options: dict[str, Any] = {"optimizer": LBFGS} if closed else {"learning_rate": choices.learning_rate}
+    if not exact:
+        sampled = _objective(choices.num_samples if model.depth > 1 else 1)
+        options |= {"objective": collapsed_bound if closed else sampled}
+        options |= {"weight": rows.weight, "batch_size": choices.batch_size}
+    with progress_bar(choices.steps, shown=bool(settings.verbose)) as show:
 
         def watch(progress: Progress) -> bool | None:
-            bar.set_postfix(bound=f"{progress.objective:.3f}", refresh=False)
-            bar.update(progress.step - bar.n)
-            return None if callback is None else callback(progress)
+            show(progress)
+            return None if settings.callback is None else settings.callback(progress)
 
+        options |= {"steps": choices.steps, "chunk": max(1, min(100, choices.steps // 10)), "seed": settings.seed}
         try:
-            fitted = fit(model, x, y, callback=watch, **options)
+            fitted = fit(model, rows.x, rows.y, callback=watch, **options)
         except TrainingError as error:
             if not error.history.objective:
                 raise
             warnings.warn(f"{error} It is used.", ConvergenceWarning, stacklevel=2)
             fitted = Fit(error.model, error.history)
-    if isinstance(fitted.model, Model) and closed:
-        data = whole(*(jnp.asarray(part, jnp.result_type(float)) for part in (x, y, weight)))
-        return Fit(collapse(fitted.model, data), fitted.history)
-    return fitted
+    if exact or not closed:
+        return fitted
+    data = whole(*(jnp.asarray(part, jnp.result_type(float)) for part in rows))
+    return Fit(collapse(fitted.model, data), fitted.history)
 
 
 @cache
 def _objective(num_samples: int) -> Callable:
     """The same object for the same number, so that compiled steps are found again."""
     return partial(elbo, num_samples=num_samples, alike=True)
-
-
-def _padded(x: np.ndarray, y: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Rows of weight zero up to one of a few sizes: data of similar size share compiled steps."""
-    missing = bucket(len(x)) - len(x)
-    repeat = [np.concatenate([part, np.repeat(part[-1:], missing, axis=0)]) for part in (x, y)]
-    return repeat[0], repeat[1], np.concatenate([weight, np.zeros(missing)])
 
 
 def _float64(model: Any) -> Any:

@@ -17,8 +17,8 @@ from ..dynamics._filters import AbstractFilter, LinearODE
 from ..inference._exact import ExactModel
 from ..inference._training import Progress
 from ..presets import PRESETS, build
-from ._choices import choose
-from ._engine import in_float64, train
+from ._choices import GIVABLE, choose
+from ._engine import Rows, Settings, in_float64, train
 from ._saving import save
 from ._table import Table, is_frame
 from ._targets import Targets
@@ -132,16 +132,13 @@ class LatentForceRegressor(RegressorMixin, BaseEstimator):
         self.targets_ = Targets.of(targets, weight, flat, LIKELIHOODS[self.likelihood][1])
         x, scaled = self.table_.encode(X), self.targets_.encode(targets)
         self.seed_ = int(check_random_state(self.random_state).randint(2**31)) if self.random_state is not None else 0
-        given = ("width", "num_frequencies", "directions", "covariance", "steps", "batch_size", "learning_rate")
-        options = {name: getattr(self, name) for name in (*given, "num_samples", "restarts")}
         collapses = self.likelihood == "gaussian" and self.num_latents is None and not np.isnan(scaled).any()
-        self.choices_ = choose(self.model, len(x), x.shape[1], collapses, **options)
+        given = {name: getattr(self, name) for name in GIVABLE}
+        self.choices_ = choose(self.model, len(x), x.shape[1], collapses, **given)
         # the likelihood and the collapsed bound factorise matrices that float32 cannot hold where there is little noise
         with jax.enable_x64(self.precision == "float64" or self.choices_.optimizer == "lbfgs"):
-            self.fitted_, self.history_ = train(
-                lambda seed: self._build(x, scaled, weight, seed), x, scaled, weight, self.choices_, seed=self.seed_,
-                verbose=self.verbose, callback=self.callback,
-            )  # fmt: skip
+            rows, settings = Rows(x, scaled, weight), Settings(self.seed_, self.verbose, self.callback)
+            self.fitted_, self.history_ = train(lambda seed: self._build(rows, seed), rows, self.choices_, settings)
         self.n_iter_ = len(self.history_.objective)
         return self
 
@@ -211,19 +208,20 @@ class LatentForceRegressor(RegressorMixin, BaseEstimator):
 
     def _validated(self, X: Any, reset: bool) -> Any:
         """Checked by scikit-learn; a data frame keeps its columns as they are."""
-        if is_frame(X):
-            validate_data(self, X, reset=reset, skip_check_array=True)
-            if X.shape[0] < (2 if reset else 1):
-                raise ValueError(f"`X` must have at least {2 if reset else 1} rows, got {X.shape[0]} sample(s).")
-            return X
-        return validate_data(self, X, reset=reset, dtype=np.float64, ensure_min_samples=2 if reset else 1)
+        fewest = 2 if reset else 1
+        if not is_frame(X):
+            return validate_data(self, X, reset=reset, dtype=np.float64, ensure_min_samples=fewest)
+        validate_data(self, X, reset=reset, skip_check_array=True)
+        if X.shape[0] < fewest:
+            raise ValueError(f"`X` must have at least {fewest} rows, got {X.shape[0]} sample(s).")
+        return X
 
     def _check(self) -> None:
         for name, allowed in (("model", PRESETS), ("likelihood", LIKELIHOODS), ("precision", ("float32", "float64"))):
             if getattr(self, name) not in allowed:
                 raise ValueError(f"`{name}` must be one of {', '.join(allowed)}, got {getattr(self, name)!r}.")
 
-    def _build(self, x: np.ndarray, y: np.ndarray, weight: np.ndarray, seed: int) -> Any:
+    def _build(self, rows: Rows, seed: int) -> Any:
         filter = self.filter
         if isinstance(filter, AbstractFilter):
             filter = self._rescaled(filter)
@@ -232,10 +230,10 @@ class LatentForceRegressor(RegressorMixin, BaseEstimator):
         options |= {
             "filter": filter,
             "likelihood": None if kind is Gaussian else kind(),
-            "weight": weight,
+            "weight": rows.weight,
             "seed": seed,
         }
-        return build(self.model, x, y, **options, **self.choices_.model)
+        return build(self.model, rows.x, rows.y, **options, **self.choices_.model)
 
     def _rescaled(self, filter: AbstractFilter) -> AbstractFilter:
         """The filter in the model's unit of time, which is the range of the one input column."""

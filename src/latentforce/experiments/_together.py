@@ -33,8 +33,6 @@ def train_together(
     plan = Plan(
         objective=default_objective(models[0], num_samples),
         optimizer=optimizer,
-        learning_rate=0.0,
-        cosine_steps=None,
         batch_size=None,
         natural=None,
         train_filters=models[0].train_filters,

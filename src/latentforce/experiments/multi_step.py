@@ -19,6 +19,7 @@ import optax
 from ..datasets import LEVELS, multi_step
 from ..depth._likelihoods import Gaussian
 from ..dynamics._filters import FirstOrder
+from ..inference._steps import adam
 from ..presets import build
 from ._together import judge, train_together
 
@@ -41,8 +42,7 @@ class Setting:
 
     def optimizer(self, steps: int) -> optax.GradientTransformation:
         """Adam."""
-        rate = optax.cosine_decay_schedule(self.learning_rate, steps) if self.decay else self.learning_rate
-        return optax.adam(rate, b2=self.memory)
+        return adam(self.learning_rate, steps if self.decay else None, self.memory)
 
     def models(self, draws: list[tuple[np.ndarray, ...]]) -> list[Any]:
         """One model for each draw."""

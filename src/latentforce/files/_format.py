@@ -45,9 +45,9 @@ def read(path: str | os.PathLike) -> tuple[dict[str, Any], dict[str, np.ndarray]
         document = _document(path, text)
         with open(path, "rb") as file:
             arrays = load(file.read())
+    except ModelFileError:
+        raise
     except (SafetensorError, ValueError, KeyError, TypeError, RecursionError, OverflowError) as error:
-        if isinstance(error, ModelFileError):
-            raise
         raise ModelFileError(f"{path} is not a model file, or is damaged: {error}") from error
     if _digest(text, arrays) != digest:
         raise ModelFileError(f"{path} is damaged: its checksum is wrong.")

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import Any, NamedTuple, TypeVar
 
 import equinox as eqx
@@ -30,26 +30,27 @@ class Plan:
     """Everything about a step that is known when it is compiled."""
 
     objective: Objective
-    optimizer: optax.GradientTransformation | None
-    learning_rate: float | optax.Schedule
-    cosine_steps: int | None
+    optimizer: optax.GradientTransformation
     batch_size: int | None
     natural: float | None
     train_filters: int | None
     chunk: int
 
-    def transformation(self) -> optax.GradientTransformationExtraArgs:
-        """The optimiser: Adam with the learning-rate schedule, or the one handed over.
 
-        The gradients of a bound fall by orders of magnitude as the noise is learned. Adam must forget the large ones of
-        the beginning, or its steps stay small for thousands of steps: hence the short memory.
-        """
-        if self.optimizer is not None:
-            return optax.with_extra_args_support(self.optimizer)
-        rate = self.learning_rate
-        if self.cosine_steps is not None and not callable(rate):
-            rate = optax.cosine_decay_schedule(rate, self.cosine_steps)
-        return optax.with_extra_args_support(optax.flatten(optax.adam(rate, b2=0.99)))
+@cache
+def adam(
+    learning_rate: float | optax.Schedule, cosine_steps: int | None, memory: float = 0.99
+) -> optax.GradientTransformation:
+    """Adam, whose rate falls along a cosine of so many steps; the same object for the same numbers, so that compiled
+    steps are found again.
+
+    The gradients of a bound fall by orders of magnitude as the noise is learned. Adam must forget the large ones of the
+    beginning, or its steps stay small for thousands of steps: hence the short memory.
+    """
+    rate = learning_rate
+    if cosine_steps is not None and not callable(rate):
+        rate = optax.cosine_decay_schedule(rate, cosine_steps)
+    return optax.flatten(optax.adam(rate, b2=memory))
 
 
 class State(NamedTuple):
@@ -72,7 +73,7 @@ def begin(model: AnyModel, plan: Plan) -> tuple[State, AnyModel]:
         wanted = eqx.tree_at(lambda m: m.layers[-1].posterior, wanted, jax.tree.map(lambda _: False, natural))
     free, fixed = eqx.partition(unconstrain(model), wanted)
     late, early = eqx.partition(free, mask(free, lambda _, owners: _in_filter(owners)))
-    optimizer = plan.transformation()
+    optimizer = optax.with_extra_args_support(plan.optimizer)
     delayed = plan.train_filters is not None and plan.train_filters > 0
     state = State(
         free=free,
@@ -138,7 +139,7 @@ def _step(state: State, fixed: Any, data: Batch, key: PRNGKeyArray, plan: Plan) 
     if natural is not None and plan.natural is not None:
         uphill = jax.tree.map(lambda g: -g * batch.num_data, by_moments)  # of the bound on all data
         natural = natural_step(natural, uphill, plan.natural * state.scale)
-    optimizer = plan.transformation()
+    optimizer = optax.with_extra_args_support(plan.optimizer)
     extra = {"value": value, "grad": gradients, "value_fn": lambda free: loss(free, moments)}
     if state.filters is None:
         updates, memory = _update(optimizer, gradients, state.optimizer, state.free, **extra)

@@ -19,7 +19,7 @@ from .._data import row_weights, rows
 from ._exact import ExactModel, log_marginal_likelihood
 from ._objectives import Batch, elbo, whole
 from ._prediction import mean_log_density
-from ._steps import AnyModel, Objective, Plan, advance, assemble, begin, dtype_of, is_hyperparameter
+from ._steps import AnyModel, Objective, Plan, adam, advance, assemble, begin, dtype_of, is_hyperparameter
 
 
 class TrainingError(RuntimeError):
@@ -137,9 +137,7 @@ def fit(
     data = data_for(model, x, y, weight)
     plan = Plan(
         objective=objective or default_objective(model, _checks.count("num_samples", num_samples)),
-        optimizer=optimizer,
-        learning_rate=learning_rate,
-        cosine_steps=steps if decay is not False else None,
+        optimizer=optimizer or adam(learning_rate, steps if decay is not False else None),
         batch_size=None
         if batch_size is None or batch_size >= data.x.shape[0]
         else _checks.count("batch_size", batch_size),
