@@ -1,6 +1,8 @@
 """The training loop: one compiled step, scanned in chunks, for every model and every objective."""
 
 import math
+import os
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -16,6 +18,7 @@ from jaxtyping import PRNGKeyArray
 from .. import _checks
 from .._checks import Numbers
 from .._data import row_weights, rows
+from ._checkpoints import Checkpoint, fingerprint, shapes
 from ._exact import ExactModel, log_marginal_likelihood
 from ._objectives import Batch, elbo, whole
 from ._prediction import mean_log_density
@@ -92,6 +95,9 @@ def fit(
     patience: int = 10,
     callback: Callable[[Progress], bool | None] | None = None,
     chunk: int = 100,
+    checkpoint: str | os.PathLike | None = None,
+    every: int = 1000,
+    resume: bool = False,
     seed: int = 0,
 ) -> Fit[AnyModel]:
     """Train a model by maximising an objective; deterministic given `seed`.
@@ -109,6 +115,8 @@ def fit(
       None trains it like all else.
     - `held_out`: `(x, y)` to stop early on: after `patience` chunks without a better log density; the best is kept.
     - `callback`: called after every chunk of `chunk` steps with a `Progress`; stops the training by returning True.
+    - `checkpoint`: a file that the training is written to every `every` steps (at the end of that chunk) and when it
+      ends; with `resume=True` it goes on from there, if the file is there, with the result it would have had, bit by bit.
 
     Every step is checked: where the objective, a gradient or a parameter is not finite, training goes back to the
     last good chunk and on with smaller steps, and after several attempts stops with a `TrainingError`.
@@ -145,7 +153,13 @@ def fit(
         train_filters=model.train_filters,
         chunk=chunk,
     )
-    return _Loop(model, plan, data, steps, held_out, patience, callback, seed).run()
+    loop = _Loop(model, plan, data, steps, held_out, patience, callback, seed)
+    if checkpoint is not None:
+        rate = learning_rate if isinstance(learning_rate, int | float) else "a schedule"
+        loop.keep(checkpoint, every, resume, {"learning_rate": rate, "num_samples": num_samples, "seed": seed})
+    elif resume:
+        raise ValueError("`checkpoint` must be a file to `resume` from, got None.")
+    return loop.run()
 
 
 class _Loop(Generic[AnyModel]):
@@ -169,15 +183,31 @@ class _Loop(Generic[AnyModel]):
         self.key = jax.random.key(seed)
         self.state, self.fixed = begin(model, plan)
         self.history, self.started, self.done = History(), time.perf_counter(), 0
-        self.best: tuple[float, AnyModel, int] | None = None
+        self.best: tuple[float, AnyModel, int] | None = None  # score, model and number of its chunk
+        self.checkpoint: Checkpoint | None = None
 
     @property
     def model(self) -> AnyModel:
         return assemble(self.state, self.fixed)
 
+    def keep(self, path: str | os.PathLike, every: int, resume: bool, identity: dict[str, Any]) -> None:
+        """Write checkpoints, and go on from the one that is there if that is asked for."""
+        plan = self.plan
+        identity |= {"steps": self.steps, "chunk": plan.chunk, "batch_size": plan.batch_size, "natural": plan.natural}
+        identity |= {"train_filters": plan.train_filters, "held_out": fingerprint(self.held_out)}
+        identity |= {"data": fingerprint(self.data), "model": shapes((self.state, self.fixed))}
+        self.checkpoint = Checkpoint(path, every, identity)
+        trees = {"state": self.state, "fixed": self.fixed, "best": self.model}
+        found = self.checkpoint.read(trees, self.history) if resume else None
+        if found is not None:
+            trees, facts = found
+            self.state, self.fixed, self.done = trees["state"], trees["fixed"], self.history.steps[-1]
+            self.best = (facts["score"], trees["best"], facts["at"]) if facts["at"] is not None else None
+            self.started -= self.history.seconds[-1]
+
     def run(self) -> Fit[AnyModel]:
         failures = 0
-        while self.done < self.steps:
+        while self.done < self.steps and not self._stale():
             state, (failed, objective, norm) = advance(
                 self.state, self.fixed, self.data, self._attempt_key(), self.plan, self.steps
             )
@@ -189,7 +219,9 @@ class _Loop(Generic[AnyModel]):
             count = min(self.plan.chunk, self.steps - self.done)
             self.state, self.done = state._replace(scale=jnp.minimum(2 * state.scale, 1.0)), self.done + count
             self._record(np.asarray(objective)[:count], np.asarray(norm)[:count])
-            if self._enough():
+            self._save(last=self.done == self.steps or self._stale())
+            if self._told_to_stop():
+                self._save(last=True)
                 break
         model = self.model if self.best is None else self.best[1]
         return Fit(model, self.history)
@@ -222,23 +254,36 @@ class _Loop(Generic[AnyModel]):
         history.steps.append(self.done)
         history.parameters.append(hyperparameters(self.model))
 
-    def _enough(self) -> bool:
         if self.held_out is not None:
             score = float(mean_log_density(self.model, self.held_out.x, self.held_out.y))
-            score = -math.inf if math.isnan(score) else score
-            self.history.held_out.append(score)
+            score = score if math.isfinite(score) else -sys.float_info.max  # a checkpoint holds finite numbers
+            history.held_out.append(score)
             if self.best is None or score > self.best[0]:
-                self.best = (score, self.model, len(self.history.held_out))
-            elif len(self.history.held_out) - self.best[2] >= self.patience:
-                self.history.stopped = f"no better on held-out data since step {self.best[2] * self.plan.chunk}"
-                return True
-        if self.callback is not None:
-            history = self.history
-            progress = Progress(self.done, self.steps, history.objective[-1], history.seconds[-1], self.model, history)
-            if self.callback(progress):
-                history.stopped = "stopped by the callback"
-                return True
-        return False
+                self.best = (score, self.model, len(history.held_out))
+
+    def _stale(self) -> bool:
+        """Whether the held-out score has not risen for long."""
+        if self.best is None or len(self.history.held_out) - self.best[2] < self.patience:
+            return False
+        self.history.stopped = f"no better on held-out data since step {self.best[2] * self.plan.chunk}"
+        return True
+
+    def _told_to_stop(self) -> bool:
+        history = self.history
+        if self.callback is None:
+            return False
+        progress = Progress(self.done, self.steps, history.objective[-1], history.seconds[-1], self.model, history)
+        stop = bool(self.callback(progress)) and self.done < self.steps
+        if stop:
+            history.stopped = "stopped by the callback"
+        return stop
+
+    def _save(self, last: bool) -> None:
+        if self.checkpoint is None or not (last or self.checkpoint.is_due(self.done)):
+            return
+        score, best, at = self.best or (None, self.model, None)
+        trees = {"state": self.state, "fixed": self.fixed, "best": best}
+        self.checkpoint.write(self.done, trees, self.history, {"score": score, "at": at})
 
 
 def hyperparameters(model: Any) -> dict[str, np.ndarray]:

@@ -1,0 +1,157 @@
+"""Trainings that are interrupted, killed and resumed end where they would have ended, to the bit."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import jax
+import numpy as np
+import optax
+import pytest
+
+import latentforce as lf
+from latentforce.files._format import ModelFileError, read
+
+GENERATOR = np.random.default_rng(0)
+X = np.sort(GENERATOR.uniform(0.0, 1.0, 30))
+Y = np.sin(7 * X) + 0.1 * GENERATOR.standard_normal(30)
+
+
+def start(name="lfm-driven", **options):
+    return lf.build(name, X, Y, num_frequencies=3, **options)
+
+
+def same(one, other):
+    pairs = zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True)
+    return all(np.array_equal(a, b) for a, b in pairs)
+
+
+def stop_at(step):
+    return lambda progress: progress.step >= step
+
+
+SETTINGS = {
+    "adam": {},
+    "batches": {"batch_size": 10},
+    "natural": {"natural": 0.1},
+    "lbfgs": {"objective": lf.collapsed_bound, "optimizer": optax.lbfgs()},
+    "held out": {"held_out": (X[::3], Y[::3]), "patience": 2, "learning_rate": 0.5, "decay": False},
+}
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_resumed_training_ends_where_it_would_have(name, tmp_path):
+    options = {"steps": 24, "chunk": 4, **SETTINGS[name]}
+    whole = lf.fit(start(), X, Y, **options)
+    kept = {"checkpoint": tmp_path / "run.ckpt", "every": 4}
+    part = lf.fit(start(), X, Y, **options, **kept, callback=stop_at(8))
+    assert part.history.stopped == "stopped by the callback"
+    assert len(part.history.objective) == 8
+    resumed = lf.fit(start(), X, Y, **options, **kept, resume=True)
+    assert same(resumed.model, whole.model)
+    assert resumed.history.objective == whole.history.objective
+    assert resumed.history.gradient_norm == whole.history.gradient_norm
+    assert resumed.history.steps == whole.history.steps
+    assert resumed.history.held_out == whole.history.held_out
+    assert resumed.history.stopped == whole.history.stopped
+    assert all(same(a, b) for a, b in zip(resumed.history.parameters, whole.history.parameters, strict=True))
+    again = lf.fit(start(), X, Y, **options, **kept, resume=True, callback=pytest.fail)  # nothing is left to do
+    assert same(again.model, whole.model)
+
+
+def test_filters_that_start_late_resume(tmp_path):
+    options = {"steps": 20, "chunk": 5, "num_samples": 2}
+    whole = lf.fit(start("dlfm-driven", train_filters=7), X, Y, **options)
+    kept = {"checkpoint": tmp_path / "run.ckpt", "every": 5}
+    lf.fit(start("dlfm-driven", train_filters=7), X, Y, **options, **kept, callback=stop_at(10))
+    resumed = lf.fit(start("dlfm-driven", train_filters=7), X, Y, **options, **kept, resume=True)
+    assert same(resumed.model, whole.model)
+
+
+def test_every_so_many_steps(tmp_path):
+    path, seen = tmp_path / "run.ckpt", []
+
+    def look(progress):
+        seen.append(read(path)[1]["history.steps"][-1] if path.exists() else 0)
+
+    lf.fit(start(), X, Y, steps=24, chunk=4, checkpoint=path, every=8, callback=look)
+    assert seen == [0, 8, 8, 16, 16, 24]
+
+
+def test_resume_without_a_file_begins(tmp_path):
+    one = lf.fit(start(), X, Y, steps=8, chunk=4, checkpoint=tmp_path / "run.ckpt", resume=True)
+    assert same(one.model, lf.fit(start(), X, Y, steps=8, chunk=4).model)
+
+
+@pytest.mark.parametrize("change", [{"steps": 16}, {"seed": 1}, {"learning_rate": 0.01}, {"batch_size": 7}])
+def test_another_training_is_refused(change, tmp_path):
+    kept = {"checkpoint": tmp_path / "run.ckpt", "every": 4}
+    options = {"steps": 8, "chunk": 4}
+    lf.fit(start(), X, Y, **options, **kept)
+    before = kept["checkpoint"].read_bytes()
+    with pytest.raises(ValueError, match=f"`resume`.*{next(iter(change))}"):
+        lf.fit(start(), X, Y, **{**options, **change}, **kept, resume=True)
+    with pytest.raises(ValueError, match=r"`resume`.*data"):
+        lf.fit(start(), X, Y + 1.0, **options, **kept, resume=True)
+    with pytest.raises(ValueError, match=r"`resume`.*model"):
+        lf.fit(lf.build("lfm-driven", X, Y, num_frequencies=4), X, Y, **options, **kept, resume=True)
+    assert kept["checkpoint"].read_bytes() == before
+
+
+def test_bad_arguments(tmp_path):
+    with pytest.raises(ValueError, match="`checkpoint`"):
+        lf.fit(start(), X, Y, steps=4, resume=True)
+    with pytest.raises(ValueError, match="`checkpoint`.*nowhere"):
+        lf.fit(start(), X, Y, steps=4, checkpoint=tmp_path / "nowhere" / "run.ckpt")
+    with pytest.raises(ValueError, match="`every`"):
+        lf.fit(start(), X, Y, steps=4, checkpoint=tmp_path / "run.ckpt", every=0)
+    path = tmp_path / "other.ckpt"
+    path.write_bytes(b"something else")
+    with pytest.raises(ModelFileError):
+        lf.fit(start(), X, Y, steps=4, checkpoint=path, resume=True)
+
+
+def test_a_full_disk_does_not_end_the_training(tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.warns(UserWarning, match="No space left"):
+        fitted = lf.fit(start(), X, Y, steps=8, chunk=4, checkpoint=tmp_path / "run.ckpt", every=4)
+    assert len(fitted.history.objective) == 8
+    assert list(tmp_path.iterdir()) == []
+
+
+SCRIPT = """
+import sys, jax, numpy as np, latentforce as lf
+jax.config.update("jax_compilation_cache_dir", sys.argv[2])
+jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+x = np.linspace(0.0, 1.0, 30)
+model = lf.build("lfm-driven", x, np.sin(7 * x), num_frequencies=3)
+tell = lambda progress: print(progress.step, flush=True)
+print("ready", flush=True)
+lf.fit(model, x, np.sin(7 * x), steps=60_000, chunk=20, checkpoint=sys.argv[1], every=20, resume=True, callback=tell)
+"""
+
+
+def test_killed_twenty_times(tmp_path):
+    """Kill -9 at random moments: the file is whole whenever there is one, and at most one interval is lost."""
+    path, cache = tmp_path / "run.ckpt", tmp_path / "cache"
+    script = tmp_path / "train.py"
+    script.write_text(SCRIPT)
+    generator = np.random.default_rng(1)
+    for _ in range(20):
+        with subprocess.Popen([sys.executable, script, path, cache], stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None
+            process.stdout.readline()
+            first = process.stdout.readline()  # the first chunk is done, so steps are compiled
+            assert first, "the training ended by itself"
+            time.sleep(generator.uniform(0.0, 0.3))
+            os.kill(process.pid, signal.SIGKILL)
+            told = [first, *process.stdout.readlines()]
+        done = int([line for line in told if line.endswith("\n")][-1])
+        _, arrays = read(path)
+        assert arrays["history.steps"][-1] >= done, "a step that was told of is lost"
+    assert done < 60_000, "it must have been interrupted each time"
