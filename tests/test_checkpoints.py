@@ -103,7 +103,7 @@ def test_another_training_is_refused(change, tmp_path):
 def test_bad_arguments(tmp_path):
     with pytest.raises(ValueError, match="`checkpoint`"):
         lf.fit(start(), X, Y, steps=4, resume=True)
-    with pytest.raises(ValueError, match="`checkpoint`.*nowhere"):
+    with pytest.raises(ValueError, match=r"`checkpoint`.*nowhere"):
         lf.fit(start(), X, Y, steps=4, checkpoint=tmp_path / "nowhere" / "run.ckpt")
     with pytest.raises(ValueError, match="`every`"):
         lf.fit(start(), X, Y, steps=4, checkpoint=tmp_path / "run.ckpt", every=0)

@@ -5,9 +5,10 @@ import pickle
 import jax
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import latentforce as lf
@@ -42,6 +43,7 @@ def deep(**options):
 CHECKED = {"num_frequencies": 5, "steps": 150, "learning_rate": 0.1, "likelihood": "student-t", "precision": "float64"}
 
 
+@pytest.mark.filterwarnings("ignore::latentforce.ExtrapolationWarning")
 @parametrize_with_checks([lf.LatentForceRegressor("ssgp", **CHECKED)])  # the same code for all, and little to compile
 def test_scikit_learn(estimator, check):
     check(estimator)
@@ -97,7 +99,9 @@ def test_exact_models(fitted):
 def test_pickle_and_grid_search(fitted):
     again = pickle.loads(pickle.dumps(fitted))
     np.testing.assert_array_equal(again.predict(X), fitted.predict(X))
-    search = GridSearchCV(quick(), {"learning_rate": [0.1, 0.01]}, n_jobs=2, cv=2).fit(X, Y)
+    search = GridSearchCV(
+        quick(), {"learning_rate": [0.1, 0.01]}, n_jobs=2, cv=KFold(2, shuffle=True, random_state=0)
+    ).fit(X, Y)
     assert search.best_params_["learning_rate"] in (0.1, 0.01)
 
 
@@ -153,6 +157,130 @@ def test_columns_that_say_nothing_or_too_much():
         Table.of(text)
 
 
+def test_polars_frames_are_the_same(fitted):
+    names = {"X": {"t": X[:, 0]}, "y": Y}
+    one = quick().fit(pl.DataFrame(names["X"]), pl.Series("load", Y))
+    other = quick().fit(pd.DataFrame(names["X"]), pd.Series(Y, name="load"))
+    assert one.targets_.names == other.targets_.names == ("load",)
+    np.testing.assert_array_equal(
+        one.predict(pl.DataFrame(names["X"])[::2]), other.predict(pd.DataFrame(names["X"])[::2])
+    )
+    times = pl.DataFrame(
+        {"when": pl.datetime_range(pl.datetime(2024, 1, 1), pl.datetime(2024, 1, 2), "1h", eager=True)}
+    )
+    assert Table.of(times).columns[0].kind == "time" and Table.of(times).columns[0].span == 86400
+    weight = np.arange(40) % 2
+    rows = pl.DataFrame(names["X"])
+    np.testing.assert_array_equal(
+        quick().fit(rows, Y, sample_weight=weight).predict(rows), quick().fit(rows[1::2], Y[1::2]).predict(rows)
+    )
+
+
+def test_far_outside_it_is_the_prior_with_a_warning(fitted):
+    far = np.array([[-500.0], [5.0], [800.0]])
+    with pytest.warns(lf.ExtrapolationWarning, match="`X` has 2 rows outside"):
+        mean, std = fitted.predict(far, return_std=True)
+    process = jax.tree.map(lambda leaf: leaf[0, 0], fitted.model_.layers[0].outputs.process)
+    with jax.enable_x64(True):
+        variance = float(process.variance()) + float(fitted.model_.likelihood.variance)
+    np.testing.assert_allclose(mean[[0, 2]], fitted.targets_.shift[0], rtol=1e-5)
+    np.testing.assert_allclose(std[[0, 2]], fitted.targets_.scale[0] * np.sqrt(variance), rtol=1e-5)
+    assert std[1] < std[0] / 3
+
+
+def test_the_interval_is_settled_by_fit():
+    wide = shallow(steps=3, interval=(-5.0, 20.0)).fit(X, Y)
+    low, high = X.min(), X.max()
+    a, b = (float(end[0]) for end in wide.model_.layers[0].features.interval)
+    np.testing.assert_allclose([low + a * (high - low), low + b * (high - low)], [-5.0, 20.0], rtol=1e-6)
+    wide.predict([[-4.0], [19.0]])  # inside of it: no warning, or pytest would make it an error
+    with pytest.warns(lf.ExtrapolationWarning):
+        wide.predict([[21.0]])
+    with pytest.raises(ValueError, match="`interval` must be None where there is not one input column"):
+        shallow(interval=(-5.0, 20.0)).fit(np.hstack([X, X]), Y)
+
+
+def test_the_force_is_in_the_users_units(fitted):
+    t = np.linspace(1.0, 9.0, 7)
+    mean, std = fitted.predict_force(t, return_std=True)
+    _, covariance = fitted.predict_force(t, return_cov=True)
+    np.testing.assert_allclose(np.sqrt(np.diag(covariance)), std, rtol=1e-8)
+    with jax.enable_x64(True):
+        low, high = X.min(), X.max()
+        scaled = lf.force(jax.tree.map(lambda leaf: leaf.astype(float), fitted.model_), (t - low) / (high - low))
+    np.testing.assert_allclose(mean, Y.std() * np.asarray(scaled.mean), rtol=1e-8)
+    other = clone(fitted).fit(1e6 * X - 3e6, 1e-4 * Y + 7)
+    moved = other.predict_force(1e6 * t - 3e6, return_std=True)
+    np.testing.assert_allclose(moved[0], 1e-4 * mean, atol=1e-8)
+    np.testing.assert_allclose(moved[1], 1e-4 * std, rtol=1e-3)
+    for bad in ({"layer": 1}, {"index": 1}, {"direction": 1}):
+        with pytest.raises(ValueError, match=f"`{next(iter(bad))}` must lie between 0 and 0"):
+            fitted.predict_force(t, **bad)
+    with pytest.raises(ValueError, match="`t` must be 1-D"):
+        fitted.predict_force(X)
+
+
+def test_the_force_of_an_exact_model_is_the_one_it_is_conditioned_on(fitted):
+    exact = lf.LatentForceRegressor("exact-lfm", steps=30).fit(X, Y)
+    t = np.linspace(1.0, 9.0, 5)
+    mean, std = exact.predict_force(t, return_std=True)
+    assert np.all(np.abs(mean - fitted.predict_force(t)) < 6 * std + 0.5 * np.abs(mean).max())
+    with pytest.raises(ValueError, match="`index` must lie between 0 and 0"):
+        exact.predict_force(t, index=1)
+
+
+def test_summary_speaks_in_the_users_units(fitted):
+    table = fitted.summary().to_dict()
+    parameters = table["parameters"]
+    process = fitted.model_.layers[0].outputs.process
+    span, scale = X.max() - X.min(), Y.std()
+    rate = float(process.filter.alpha[0, 0] / process.filter.beta[0, 0]) / span
+    np.testing.assert_allclose(parameters["decay rate"], rate, rtol=1e-6)
+    np.testing.assert_allclose(parameters["length-scale"], float(process.force.lengthscale[0, 0]) * span, rtol=1e-6)
+    noise = float(fitted.model_.likelihood.variance) ** 0.5 * scale
+    np.testing.assert_allclose(parameters["noise (standard deviation)"], noise, rtol=1e-6)
+    assert table["training"]["rows"] == 40 and table["choices"]["steps"] == 60
+    assert "decay rate" in str(fitted.summary()) and "per unit of x0" in str(fitted.summary())
+    other = clone(fitted).fit(1e6 * X - 3e6, 1e-4 * Y + 7).summary().to_dict()["parameters"]
+    np.testing.assert_allclose(other["decay rate"], parameters["decay rate"] / 1e6, rtol=1e-3)
+
+
+def test_summary_of_a_second_order_system_with_shared_forces():
+    y = np.stack([Y, Y**2, -Y], axis=1)
+    filter = lf.SecondOrder(mass=0.25, damping=0.1, stiffness=1.0)
+    options = {"filter": filter, "train_filters": None, "num_forces": 2, "num_frequencies": 2, "steps": 2}
+    model = lf.LatentForceRegressor("lfm-driven", likelihood="student-t", **options).fit(X, y)
+    parameters = model.summary().to_dict()["parameters"]
+    np.testing.assert_allclose(parameters["natural frequency, y0"], 2.0, rtol=1e-5)
+    np.testing.assert_allclose(parameters["damping ratio, y2"], 0.1, rtol=1e-5)
+    assert "sensitivity, y1, number 2" in parameters and "degrees of freedom of the noise" in parameters
+
+
+def test_rows_are_predicted_alike_in_any_block_and_order(fitted, monkeypatch):
+    order = np.random.default_rng(1).permutation(40)
+    whole, interval = fitted.predict(X, return_std=True), fitted.predict_interval(X)
+    monkeypatch.setattr("latentforce.estimators._base.BLOCK", 7)
+    for one, other in zip(fitted.predict(X, return_std=True), whole, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-10)
+    np.testing.assert_allclose(fitted.predict_interval(X[order]), interval[order], rtol=1e-10)
+    assert fitted.sample_y(X, 3).shape == (40, 3)
+    np.testing.assert_allclose(fitted.log_score(X[order], Y[order]), fitted.log_score(X, Y), rtol=1e-10)
+
+
+def test_interrupted_estimators_go_on(tmp_path):
+    options = {"restarts": 2, "steps": 20, "random_state": 1}
+    whole = clone(quick()).set_params(**options).fit(X, Y)
+    options |= {"checkpoint": tmp_path / "run.ckpt", "every": 2}
+    stopped = clone(quick()).set_params(**options, callback=lambda progress: progress.step >= 10).fit(X, Y)
+    assert stopped.history_.stopped == "stopped by the callback" and len(stopped.history_.objective) == 10
+    resumed = clone(quick()).set_params(**options, resume=True).fit(X, Y)
+    np.testing.assert_array_equal(resumed.predict(X), whole.predict(X))
+    assert resumed.history_.objective == whole.history_.objective
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["run.ckpt", "run.ckpt.1"]
+    with pytest.raises(ValueError, match="is a checkpoint of a training"):
+        lf.load(tmp_path / "run.ckpt")
+
+
 def test_weights_are_repetitions_also_in_deep_models():
     weight = np.arange(40) % 3
     one = deep(steps=10).fit(X, Y, sample_weight=weight)
@@ -164,7 +292,8 @@ def test_weights_are_repetitions_also_in_deep_models():
     ("options", "message"),
     [
         ({"model": "deep"}, "`model` must be one of svgp, .*, got 'deep'"),
-        ({"likelihood": "normal"}, "`likelihood` must be one of gaussian"),
+        ({"likelihood": "normal"}, "`likelihood` must be one of None, gaussian"),
+        ({"interval": (2.0, 3.0)}, "`interval` must hold all training inputs, got"),
         ({"precision": "half"}, "`precision` must be one of float32, float64, got 'half'"),
     ],
 )

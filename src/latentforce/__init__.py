@@ -42,18 +42,22 @@ from .presets import build as build
 from .presets import presets as presets
 
 if TYPE_CHECKING:
+    from .estimators._base import ExtrapolationWarning as ExtrapolationWarning
+    from .estimators._classifier import LatentForceClassifier as LatentForceClassifier
     from .estimators._regressor import LatentForceRegressor as LatentForceRegressor
     from .estimators._saving import load as load
 
 __all__ = [
     "Bernoulli",
     "DrivenFourier",
+    "ExtrapolationWarning",
     "FirstOrder",
     "Gaussian",
     "HarmonicFourier",
     "HeteroscedasticGaussian",
     "Identity",
     "InducingPoints",
+    "LatentForceClassifier",
     "LatentForceRegressor",
     "LinearODE",
     "Matern",
@@ -87,6 +91,8 @@ __all__ = [
 ]
 
 _LAZY = {  # scikit-learn is slow to import, and not always needed
+    "ExtrapolationWarning": ".estimators._base",
+    "LatentForceClassifier": ".estimators._classifier",
     "LatentForceRegressor": ".estimators._regressor",
     "load": ".estimators._saving",
 }

@@ -1,11 +1,12 @@
 """From scaled numbers to a trained model and back to predictions: what all estimators share."""
 
+import os
 import warnings
 from collections.abc import Callable
-from functools import cache, partial, wraps
+from dataclasses import dataclass
+from functools import cache, cached_property, partial, wraps
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -18,17 +19,20 @@ from .._data import bucket
 from .._progress import progress_bar
 from ..depth._model import Model
 from ..inference._collapsed import collapse, collapsed_bound
-from ..inference._exact import ExactModel, condition
+from ..inference._exact import ExactModel, ExactPosterior, condition
+from ..inference._force import force
 from ..inference._functions import Functions, sample_functions
+from ..inference._gaussian import Normal
 from ..inference._objectives import elbo, whole
 from ..inference._prediction import Prediction, predict, predict_mean
-from ..inference._training import Fit, History, Progress, TrainingError, fit
+from ..inference._training import STOPPED, Fit, History, Progress, TrainingError, fit
 from ._choices import Choices
 
 LBFGS = optax.lbfgs()  # one object, so that compiled steps are found again
 
 
-class Fitted(eqx.Module):
+@dataclass
+class Fitted:
     """A trained model and, where inference is exact, the data that it is conditioned on."""
 
     model: Model | ExactModel
@@ -37,24 +41,46 @@ class Fitted(eqx.Module):
 
     def predict(self, x: np.ndarray, seed: int) -> Prediction:
         """What it says of rows (N, D)."""
-        model = _float64(self.model)
-        if isinstance(model, Model):
-            return predict(model, x, seed=seed)
-        posterior = condition(model, *(jnp.asarray(part, jnp.float64) for part in (self.x, self.y)))
-        mean, variance = posterior.moments(jnp.asarray(x, jnp.float64))
-        return Prediction(mean[None], variance[None], model.likelihood)
+        if isinstance(self._ready, Model):
+            return predict(self._ready, x, seed=seed)
+        mean, variance = self._posterior.moments(jnp.asarray(x, jnp.float64))
+        return Prediction(mean[None], variance[None], self._ready.likelihood)
 
     def mean(self, x: np.ndarray, seed: int) -> Float[Array, "N P"]:
         """The mean of y alone, cheaper where it can be."""
-        if isinstance(self.model, Model):
-            return predict_mean(_float64(self.model), x, seed=seed)
+        if isinstance(self._ready, Model):
+            return predict_mean(self._ready, x, seed=seed)
         return self.predict(x, seed).mean
 
     def functions(self, key: PRNGKeyArray, num_samples: int) -> Functions:
         """Draws of whole functions."""
-        if not isinstance(self.model, Model):
+        if not isinstance(self._ready, Model):
             raise ValueError("`model` must not be exact to draw functions from it.")
-        return sample_functions(_float64(self.model), key, num_samples)
+        return sample_functions(self._ready, key, num_samples)
+
+    def force(self, t: np.ndarray, layer: int, index: int, direction: int) -> Normal:
+        """The posterior of a force at times (T,)."""
+        if isinstance(self._ready, Model):
+            return force(self._ready, t, layer=layer, index=index, direction=direction)
+        counts = {"layer": 1, "index": self._posterior.root.shape[0]}
+        counts |= {"direction": self._ready.process.force.variance.shape[0]}
+        for (name, count), value in zip(counts.items(), (layer, index, direction), strict=True):
+            if not 0 <= value < count:
+                raise ValueError(f"`{name}` must lie between 0 and {count - 1}, got {value!r}.")
+        return self._posterior.force(jnp.asarray(t, jnp.float64), direction, index)
+
+    @cached_property
+    def _ready(self) -> Any:
+        """The model on the device, in float64 whatever it was trained in."""
+        return jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.float64), self.model)
+
+    @cached_property
+    def _posterior(self) -> ExactPosterior:
+        return condition(self._ready, *(jnp.asarray(part, jnp.float64) for part in (self.x, self.y)))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without what is on the device."""
+        return {"model": self.model, "x": self.x, "y": self.y}
 
 
 def in_float64(function: Callable) -> Callable:
@@ -88,21 +114,34 @@ class Settings(NamedTuple):
     seed: int
     verbose: int
     callback: Callable[[Progress], bool | None] | None
+    checkpoint: str | os.PathLike | None
+    every: int
+    resume: bool
 
 
 def train(
     make: Callable[[int], Model | ExactModel], rows: Rows, choices: Choices, settings: Settings
-) -> tuple[Fitted, History]:
-    """The best of some restarts by its bound; `make` builds a model from a seed."""
-    seeds = range(settings.seed, settings.seed + choices.restarts)
-    fits = [_train(make(seed), rows, choices, settings._replace(seed=seed)) for seed in seeds]
+) -> tuple[Fitted, History, list[str]]:
+    """The best of some restarts by its bound, and what there was to warn of; `make` builds a model from a seed.
+
+    Each restart has a checkpoint of its own, so that those that are done are not done again.
+    """
+    fits, said = [], []
+    for restart in range(choices.restarts):
+        seed, path = settings.seed + restart, settings.checkpoint
+        if path is not None and restart:
+            path = f"{os.fspath(path)}.{restart}"
+        fits.append(_train(make(seed), rows, choices, settings._replace(seed=seed, checkpoint=path), said))
+        if fits[-1].history.stopped == STOPPED:
+            break
     best = max(fits, key=lambda one: np.mean(one.history.objective[-max(len(one.history.objective) // 10, 1) :]))
     # NumPy's arrays keep their digits wherever they are unpickled; JAX's would lose half of them without x64
     model = jax.tree.map(np.asarray, best.model)
-    return (Fitted(model, rows.x, rows.y) if isinstance(model, ExactModel) else Fitted(model)), best.history
+    kept = (rows.x, rows.y) if isinstance(model, ExactModel) else (None, None)
+    return Fitted(model, *kept), best.history, said
 
 
-def _train(model: Any, rows: Rows, choices: Choices, settings: Settings) -> Fit:
+def _train(model: Any, rows: Rows, choices: Choices, settings: Settings, said: list[str]) -> Fit:
     exact, closed = isinstance(model, ExactModel), choices.optimizer == "lbfgs"
     if not exact and choices.batch_size is None:
         rows = rows.padded()
@@ -118,12 +157,14 @@ def _train(model: Any, rows: Rows, choices: Choices, settings: Settings) -> Fit:
             return None if settings.callback is None else settings.callback(progress)
 
         options |= {"steps": choices.steps, "chunk": max(1, min(100, choices.steps // 10)), "seed": settings.seed}
+        options |= {"checkpoint": settings.checkpoint, "every": settings.every, "resume": settings.resume}
         try:
             fitted = fit(model, rows.x, rows.y, callback=watch, **options)
         except TrainingError as error:
             if not error.history.objective:
                 raise
-            warnings.warn(f"{error} It is used.", ConvergenceWarning, stacklevel=2)
+            said.append(f"{error} It is used.")
+            warnings.warn(said[-1], ConvergenceWarning, stacklevel=2)
             fitted = Fit(error.model, error.history)
     if exact or not closed:
         return fitted
@@ -135,7 +176,3 @@ def _train(model: Any, rows: Rows, choices: Choices, settings: Settings) -> Fit:
 def _objective(num_samples: int) -> Callable:
     """The same object for the same number, so that compiled steps are found again."""
     return partial(elbo, num_samples=num_samples, alike=True)
-
-
-def _float64(model: Any) -> Any:
-    return jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.float64), model)

@@ -1,17 +1,18 @@
 """Estimators as files: one call to save, one to load, with neither data nor arguments."""
 
 import os
-import platform
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import jax
 import numpy as np
+from sklearn.base import is_classifier
 
 from ..depth._model import Model
 from ..dynamics._filters import AbstractFilter, LinearODE
 from ..files._format import ModelFileError, read, write
 from ..files._structure import describe, rebuild
+from ..inference._checkpoints import KIND as CHECKPOINT
 from ..inference._exact import ExactModel
 from ..inference._training import History
 from ._choices import Choices
@@ -35,7 +36,9 @@ def save(estimator: Any, path: str | os.PathLike) -> None:
         "seed": estimator.seed_,
         "names": [str(name) for name in getattr(estimator, "feature_names_in_", [])],
         "history": _record(estimator.history_),
-        "versions": {"jax": jax.__version__, "numpy": np.__version__, "python": platform.python_version()},
+        "record": estimator.record_,
+        "bounds": list(estimator.bounds_),
+        "classes": estimator.classes_.tolist() if is_classifier(estimator) else None,
         "model": describe(fitted.model, arrays),
     }
     data = {"data.x": fitted.x, "data.y": fitted.y}
@@ -56,16 +59,24 @@ def load(path: str | os.PathLike) -> Any:
         >>> bool(np.all(again.predict(x) == regressor.predict(x)))
         True
     """
+    from ._classifier import LatentForceClassifier
     from ._regressor import LatentForceRegressor
 
     document, arrays = read(path)
-    kinds = {"LatentForceRegressor": LatentForceRegressor}
+    if document.get("kind") == CHECKPOINT:
+        raise ModelFileError(f"{path} is a checkpoint of a training, not a model: go on from it with `resume`.")
+    kinds = {kind.__name__: kind for kind in (LatentForceRegressor, LatentForceClassifier)}
     try:
         estimator: Any = kinds[document["estimator"]](**_arguments(document["parameters"]))
         estimator.table_ = Table.from_json(document["table"])
         estimator.targets_ = Targets.from_json(document["targets"])
         estimator.choices_ = Choices(**document["choices"])
         estimator.seed_ = int(document["seed"])
+        estimator.record_ = dict(document["record"])
+        low, high = document["bounds"]
+        estimator.bounds_ = float(low), float(high)
+        if document["classes"] is not None:
+            estimator.classes_ = np.asarray(document["classes"])
         estimator.history_ = History(**document["history"])
         estimator.n_iter_ = estimator.history_.steps[-1]
         estimator.n_features_in_ = len(estimator.table_.columns)
@@ -83,31 +94,36 @@ def load(path: str | os.PathLike) -> Any:
 @in_float64
 def _fits_together(estimator: Any) -> None:
     """Shapes of all arrays, columns and targets agree: traced, nothing is computed."""
-    model = estimator.fitted_.model
+    fitted = replace(estimator.fitted_)  # one of its own: what is traced is not kept
+    model = fitted.model
     if not isinstance(model, Model | ExactModel):
         raise ValueError(f"it holds a {type(model).__name__} where a model should be.")
     rows = np.zeros((1, max(sum(column.width for column in estimator.table_.columns), 1)))
-    shape = jax.eval_shape(lambda: estimator.fitted_.predict(rows, 0).mean).shape
+    shape = jax.eval_shape(lambda: fitted.predict(rows, 0).mean).shape
     if shape != (1, len(estimator.targets_.scale)) or len(estimator.targets_.shift) != shape[1]:
         raise ValueError(f"its model predicts {shape[1]} targets, its units are of {len(estimator.targets_.scale)}.")
 
 
 def _parameters(estimator: Any) -> dict[str, Any]:
-    """Those arguments of the estimator that are plain values or a filter."""
+    """Those arguments of the estimator that are plain values or a filter; where checkpoints were is of no use later."""
     plain: dict[str, Any] = {}
     for name, value in estimator.get_params(deep=False).items():
         if isinstance(value, AbstractFilter):
             plain[name] = {"coefficients": np.asarray(value.coefficients, float).tolist()}
-        elif value is None or isinstance(value, bool | int | float | str):
+        elif isinstance(value, tuple | list) and name == "interval":
+            plain[name] = [float(end) for end in value]
+        elif (value is None or isinstance(value, bool | int | float | str)) and name not in ("checkpoint", "resume"):
             plain[name] = value
     return plain
 
 
 def _arguments(parameters: dict[str, Any]) -> dict[str, Any]:
-    return {
-        name: LinearODE(value["coefficients"]) if isinstance(value, dict) else value
-        for name, value in parameters.items()
-    }
+    def one(value: Any) -> Any:
+        if isinstance(value, dict):
+            return LinearODE(value["coefficients"])
+        return tuple(value) if isinstance(value, list) else value
+
+    return {name: one(value) for name, value in parameters.items()}
 
 
 def _record(history: History) -> dict[str, Any]:

@@ -65,6 +65,12 @@ class Table:
         return matrix if matrix.shape[1] else np.zeros((len(given[0][1]), 1))
 
     @property
+    def single(self) -> Column | None:
+        """The one column, of numbers or times that change, where there is no other."""
+        column = self.columns[0]
+        return column if len(self.columns) == 1 and column.width == 1 and column.kind != "category" else None
+
+    @property
     def names(self) -> list[str]:
         """Of the columns of the scaled matrix."""
         return [
@@ -86,6 +92,11 @@ class Table:
 def is_frame(X: Any) -> bool:
     """Whether X has named columns, each of its own type."""
     return hasattr(X, "columns") and hasattr(X, "shape") and not isinstance(X, np.ndarray)
+
+
+def take(X: Any, rows: Any) -> Any:
+    """Some rows of a matrix or a data frame (pandas' or polars')."""
+    return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
 
 
 def _columns(X: Any) -> list[tuple[str, np.ndarray]]:

@@ -16,12 +16,13 @@ class Targets:
     shift: np.ndarray
     scale: np.ndarray
     flat: bool
+    names: tuple[str, ...]
 
     @classmethod
-    def of(cls, y: np.ndarray, weight: np.ndarray, flat: bool, scaled: bool) -> "Targets":
+    def of(cls, y: np.ndarray, weight: np.ndarray, *, names: tuple[str, ...], flat: bool, scaled: bool) -> "Targets":
         """Learn weighted mean and deviation of each column (N, P), NaN left out; counts stay as they are."""
         if not scaled:
-            return cls(np.zeros(y.shape[1]), np.ones(y.shape[1]), flat)
+            return cls(np.zeros(y.shape[1]), np.ones(y.shape[1]), flat, names)
         seen = ~np.isnan(y)
         shares = seen * weight[:, None]
         shares = shares / shares.sum(axis=0)
@@ -29,7 +30,7 @@ class Targets:
         shift = np.sum(shares * filled, axis=0)
         deviation = np.sqrt(np.sum(shares * np.where(seen, y - shift, 0.0) ** 2, axis=0))
         constant = deviation <= 1e-12 * np.maximum(np.abs(shift), 1e-300)
-        return cls(shift, np.where(constant, 1.0, deviation), flat)
+        return cls(shift, np.where(constant, 1.0, deviation), flat, names)
 
     def encode(self, y: np.ndarray) -> np.ndarray:
         """The user's targets (N, P), as the model sees them."""
@@ -53,9 +54,21 @@ class Targets:
 
     def to_json(self) -> dict[str, Any]:
         """As plain data."""
-        return {"shift": self.shift.tolist(), "scale": self.scale.tolist(), "flat": self.flat}
+        numbers = {"shift": self.shift.tolist(), "scale": self.scale.tolist()}
+        return numbers | {"flat": self.flat, "names": list(self.names)}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> "Targets":
         """From `to_json`."""
-        return cls(np.asarray(data["shift"], float), np.asarray(data["scale"], float), bool(data["flat"]))
+        shift, scale = (np.asarray(data[name], float) for name in ("shift", "scale"))
+        return cls(shift, scale, bool(data["flat"]), tuple(str(name) for name in data["names"]))
+
+
+def target_names(y: Any, count: int) -> tuple[str, ...]:
+    """What a Series or data frame calls its columns; else y, or y0, y1, ..."""
+    if hasattr(y, "columns"):
+        return tuple(str(name) for name in y.columns)
+    name = getattr(y, "name", None)
+    if count == 1:
+        return (str(name) if name not in (None, "") else "y",)
+    return tuple(f"y{k}" for k in range(count))

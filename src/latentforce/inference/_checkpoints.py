@@ -1,4 +1,4 @@
-"""Trainings that survive: all that the loop knows, in one file, and a loop that goes on from it to the same last bit."""
+"""Trainings that survive: all that the loop knows, in one file, from which it goes on to the same last bit."""
 
 import hashlib
 import os

@@ -24,6 +24,8 @@ from ._objectives import Batch, elbo, whole
 from ._prediction import mean_log_density
 from ._steps import AnyModel, Objective, Plan, adam, advance, assemble, begin, dtype_of, is_hyperparameter
 
+STOPPED = "stopped by the callback"
+
 
 class TrainingError(RuntimeError):
     """Training could not go on. `model` is the last good one, `history` what happened until then.
@@ -116,7 +118,7 @@ def fit(
     - `held_out`: `(x, y)` to stop early on: after `patience` chunks without a better log density; the best is kept.
     - `callback`: called after every chunk of `chunk` steps with a `Progress`; stops the training by returning True.
     - `checkpoint`: a file that the training is written to every `every` steps (at the end of that chunk) and when it
-      ends; with `resume=True` it goes on from there, if the file is there, with the result it would have had, bit by bit.
+      ends; with `resume=True` it goes on from that file, if there is one, to the result it would have had, to the bit.
 
     Every step is checked: where the objective, a gradient or a parameter is not finite, training goes back to the
     last good chunk and on with smaller steps, and after several attempts stops with a `TrainingError`.
@@ -275,7 +277,7 @@ class _Loop(Generic[AnyModel]):
         progress = Progress(self.done, self.steps, history.objective[-1], history.seconds[-1], self.model, history)
         stop = bool(self.callback(progress)) and self.done < self.steps
         if stop:
-            history.stopped = "stopped by the callback"
+            history.stopped = STOPPED
         return stop
 
     def _save(self, last: bool) -> None:
