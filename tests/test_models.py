@@ -322,3 +322,11 @@ def test_float32_agrees_with_float64(data):
         narrow = lf.build("lfm-driven", x, y, num_frequencies=3)
         got = float(lf.elbo(narrow, lf.whole(*(jnp.asarray(v, float)[:, None] for v in (x, y))), jax.random.key(0)))
     np.testing.assert_allclose(got, want, rtol=1e-4)
+
+
+def test_narrow_hidden_layers_are_of_the_models_dtype():
+    x = np.random.default_rng(0).standard_normal((20, 3))
+    for wide, dtype in ((False, jnp.float32), (True, jnp.float64)):
+        with jax.enable_x64(wide):  # a warning of numbers cut short would be an error here
+            model = lf.build("dlfm-driven", x, x[:, 0], width=2, num_frequencies=2)
+        assert model.layers[0].mean.weights.dtype == model.layers[0].mean.offset.dtype == dtype

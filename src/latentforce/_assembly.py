@@ -104,9 +104,7 @@ def _layer(options: Options, index: int, x: np.ndarray, num_outputs: int, last: 
         outputs=outputs,
         features=features,
         posterior=POSTERIORS[options.covariance].start(shape, 1e-5**0.5 if tiny else 1.0, options.dtype),
-        mean=ZeroMean()
-        if last
-        else jax.tree.map(lambda w: w.astype(options.dtype), hidden_mean(x, num_outputs, options.weight)),
+        mean=ZeroMean() if last else hidden_mean(x, num_outputs, options.weight, options.dtype),
         mixing=_mixing(options, index, num_outputs, latents) if mixed else None,
     )
 

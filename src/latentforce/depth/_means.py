@@ -1,6 +1,7 @@
 """Mean functions: what a layer does before it has learned anything."""
 
 import abc
+from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -46,7 +47,7 @@ class LinearMean(AbstractMean):
         return x @ self.weights + self.offset[None]
 
 
-def hidden_mean(x: np.ndarray, width: int, weight: np.ndarray) -> AbstractMean:
+def hidden_mean(x: np.ndarray, width: int, weight: np.ndarray, dtype: Any) -> AbstractMean:
     """Identity where the width allows it; else the leading principal directions of the inputs, or the inputs padded.
 
     The linear map keeps the middle of the inputs where it is; rows count by their weights (N,). A wider layer repeats
@@ -63,5 +64,4 @@ def hidden_mean(x: np.ndarray, width: int, weight: np.ndarray) -> AbstractMean:
         weights = weights * np.sign(weights[np.argmax(np.abs(weights), axis=0), np.arange(width)])
     else:
         weights = np.eye(dim, width)
-    dtype = x.dtype
     return LinearMean(jnp.asarray(weights, dtype), jnp.asarray(centre.mean() - centre @ weights, dtype))
