@@ -73,6 +73,22 @@ def test_shapes_and_units(fitted):
     np.testing.assert_allclose(fitted.log_score(X, Y), normal.mean(), rtol=1e-8)
 
 
+def test_frames_as_skpro_has_them(fitted):
+    intervals = fitted.predict_interval(X[:5], coverage=[0.5, 0.9], as_frame=True)
+    assert intervals.columns.tolist() == [("y", c, end) for c in (0.5, 0.9) for end in ("lower", "upper")]
+    np.testing.assert_array_equal(intervals["y", 0.9].to_numpy(), fitted.predict_interval(X[:5], coverage=0.9))
+    quantiles = fitted.predict_quantiles(X[:5], [0.1, 0.5], as_frame=True)
+    assert quantiles.columns.tolist() == [("y", 0.1), ("y", 0.5)]
+    two = quick().fit(pd.DataFrame({"t": X[:, 0]}, index=np.arange(100, 140)), np.stack([Y, -Y], axis=1))
+    frame = two.predict_interval(pd.DataFrame({"t": X[:3, 0]}, index=[7, 8, 9]), as_frame=True)
+    assert frame.index.tolist() == [7, 8, 9] and frame.columns.get_level_values(0).unique().tolist() == ["y0", "y1"]
+    np.testing.assert_array_equal(
+        frame["y1"].to_numpy(), two.predict_interval(pd.DataFrame({"t": X[:3, 0]}), 0.9)[:, 1]
+    )
+    with pytest.raises(ValueError, match="`coverage` must be one number unless `as_frame`"):
+        fitted.predict_interval(X, coverage=[0.5, 0.9])
+
+
 def test_other_units_give_the_same_answer(fitted):
     other = clone(fitted).fit(1e6 * X - 3e6, 1e-4 * Y + 7)
     np.testing.assert_allclose((other.predict(1e6 * X - 3e6) - 7) / 1e-4, fitted.predict(X), rtol=1e-5)

@@ -1,6 +1,6 @@
 """The regressor: calibrated predictions in three lines, every knob for those who want it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, ClassVar
 
@@ -14,6 +14,7 @@ from ..depth._likelihoods import AbstractLikelihood, Gaussian, HeteroscedasticGa
 from ..inference._prediction import Prediction
 from ._base import LatentForceEstimator, key
 from ._engine import in_float64
+from ._frames import interval_frame, quantile_frame
 from ._targets import Targets, target_names
 
 
@@ -89,21 +90,29 @@ class LatentForceRegressor(RegressorMixin, LatentForceEstimator):
         mean, std = np.moveaxis(self._predictions(X, both), 1, 0)
         return mean, std
 
-    @in_float64
-    def predict_quantiles(self, X: Any, q: Any) -> np.ndarray:
-        """The quantiles of y at levels q (K,): (N, K), or (N, P, K) for 2-D targets."""
+    def predict_quantiles(self, X: Any, q: Any, as_frame: bool = False) -> Any:
+        """The quantiles of y at levels q (K,): (N, K), or (N, P, K) for 2-D targets.
+
+        `as_frame`: a pandas frame instead, with columns (target, level), as skpro and sktime have it.
+        """
         levels = [float(level) for level in np.atleast_1d(q)]
+        values = self._quantiles(X, levels)
+        return quantile_frame(values, self.targets_.names, levels, X) if as_frame else values
 
-        def quantiles(prediction: Prediction, _: slice) -> np.ndarray:
-            return np.stack([self.targets_.values(prediction.quantile(level)) for level in levels], axis=-1)
+    def predict_interval(self, X: Any, coverage: float | Sequence[float] = 0.9, as_frame: bool = False) -> Any:
+        """The central interval that holds y with probability `coverage`: (N, 2), or (N, P, 2) for 2-D targets.
 
-        return self._predictions(X, quantiles)
-
-    def predict_interval(self, X: Any, coverage: float = 0.9) -> np.ndarray:
-        """The central interval that holds y with probability `coverage`: (N, 2), or (N, P, 2) for 2-D targets."""
-        if not 0 < coverage < 1:
-            raise ValueError(f"`coverage` must lie between 0 and 1, got {coverage!r}.")
-        return self.predict_quantiles(X, [(1 - coverage) / 2, (1 + coverage) / 2])
+        `as_frame`: a pandas frame instead, with columns (target, coverage, "lower" or "upper"), as skpro and sktime
+        have it; there may then be several coverages.
+        """
+        coverages = [float(one) for one in np.atleast_1d(coverage)]
+        for one in coverages:
+            if not 0 < one < 1:
+                raise ValueError(f"`coverage` must lie between 0 and 1, got {one!r}.")
+        if len(coverages) > 1 and not as_frame:
+            raise ValueError(f"`coverage` must be one number unless `as_frame` is True, got {len(coverages)}.")
+        values = self._quantiles(X, [level for one in coverages for level in ((1 - one) / 2, (1 + one) / 2)])
+        return interval_frame(values, self.targets_.names, coverages, X) if as_frame else values
 
     @in_float64
     def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = 0) -> np.ndarray:
@@ -138,6 +147,13 @@ class LatentForceRegressor(RegressorMixin, LatentForceEstimator):
             return self.targets_.log_density(prediction, targets[rows])
 
         return float(self._predictions(X, densities).sum() / np.sum(~np.isnan(targets)))
+
+    @in_float64
+    def _quantiles(self, X: Any, levels: list[float]) -> np.ndarray:
+        def quantiles(prediction: Prediction, _: slice) -> np.ndarray:
+            return np.stack([self.targets_.values(prediction.quantile(level)) for level in levels], axis=-1)
+
+        return self._predictions(X, quantiles)
 
     def _predictions(self, X: Any, function: Callable[[Prediction, slice], np.ndarray]) -> np.ndarray:
         """`function` of what is predicted for each block of rows, joined along its first axis."""
