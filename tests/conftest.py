@@ -2,6 +2,8 @@
 
 import itertools
 import os
+import shutil
+import tempfile
 from pathlib import Path
 
 os.environ.setdefault(
@@ -12,11 +14,24 @@ import jax
 import pytest
 
 jax.config.update("jax_disable_most_optimizations", True)  # compiling is most of the run; values are the same
+jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
 jax.config.update("jax_numpy_rank_promotion", "raise")
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 
 _tests = itertools.count(1)
 _MAPS = Path("/proc/self/maps")
+
+
+def pytest_configure(config):
+    """What one worker has compiled the others need not compile again."""
+    if not hasattr(config, "workerinput"):
+        os.environ["JAX_COMPILATION_CACHE_DIR"] = tempfile.mkdtemp(prefix="compiled-")  # workers inherit it
+    jax.config.update("jax_compilation_cache_dir", os.environ["JAX_COMPILATION_CACHE_DIR"])
+
+
+def pytest_unconfigure(config):
+    if not hasattr(config, "workerinput"):
+        shutil.rmtree(os.environ.pop("JAX_COMPILATION_CACHE_DIR"))
 
 
 @pytest.fixture(autouse=True)

@@ -53,7 +53,7 @@ def test_several_classes(fitted):
     assert three.classes_.tolist() == [3, 5, 7] and probability.shape == (80, 3)
     np.testing.assert_allclose(probability.sum(axis=1), 1.0, rtol=1e-12)
     assert three.score(X, THREE) > 0.95 and three.predict(X).dtype == THREE.dtype
-    assert three.summary().to_dict()["model"]["targets"] == "3, 5, 7"
+    assert three.summary().to_dict()["model"]["classes"] == "3, 5, 7" and three.record_["targets"] == ["y"]
 
 
 def test_there_and_back(fitted, tmp_path):

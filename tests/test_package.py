@@ -80,7 +80,7 @@ def python(code, **environment):
 def test_import_is_light_and_leaves_jax_alone():
     code = (
         "import sys, jax; import latentforce, latentforce.cli;"
-        "heavy = [m for m in ('matplotlib', 'pandas', 'torch', 'sklearn', 'tqdm') if m in sys.modules];"
+        "heavy = [m for m in ('matplotlib', 'pandas', 'polars', 'torch', 'sklearn', 'tqdm') if m in sys.modules];"
         "print(heavy, jax.config.jax_enable_x64)"
     )
     assert python(code) == "[] False"

@@ -152,9 +152,12 @@ class LatentForceEstimator(BaseEstimator):
         return float(self.targets_.scale[index]) if last and not shared else 1.0
 
     def _train(
-        self, X: Any, targets: np.ndarray, learn: Callable[[np.ndarray, np.ndarray], Targets], weight: Any
+        self, X: Any, targets: np.ndarray, learn: Callable[..., Targets], weight: Any, names: tuple[str, ...]
     ) -> None:
-        """From validated inputs and targets (N, P) to all fitted attributes."""
+        """From validated inputs and targets (N, P), whose units are learned with weights, to all fitted attributes.
+
+        `names`: of the user's target columns.
+        """
         started = time.perf_counter()
         weight = np.asarray(_check_sample_weight(weight, targets, dtype=np.float64, ensure_non_negative=True))
         kept = np.flatnonzero((weight > 0) & ~np.all(np.isnan(targets), axis=1))
@@ -178,7 +181,7 @@ class LatentForceEstimator(BaseEstimator):
         self.n_iter_ = len(self.history_.objective)
         self.record_ = {
             "rows": len(x),
-            "targets": list(self.targets_.names),
+            "targets": list(names),
             "seconds": time.perf_counter() - started,
             "device": jax.devices()[0].device_kind,
             "versions": {"jax": jax.__version__, "numpy": np.__version__, "python": platform.python_version()},

@@ -11,7 +11,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, colu
 from ..depth._likelihoods import AbstractLikelihood, Bernoulli
 from ._base import LatentForceEstimator
 from ._engine import in_float64
-from ._targets import Targets
+from ._targets import Targets, target_names
 
 
 class LatentForceClassifier(ClassifierMixin, LatentForceEstimator):
@@ -47,7 +47,7 @@ class LatentForceClassifier(ClassifierMixin, LatentForceEstimator):
         names = tuple(str(name) for name in (self.classes_[1:] if P == 1 else self.classes_))
         units = Targets(np.zeros(P), np.ones(P), P == 1, names)
         targets = codes[:, None] if P == 1 else np.eye(P)[codes]
-        self._train(X, targets.astype(np.float64), lambda *_: units, weight)
+        self._train(X, targets.astype(np.float64), lambda *_: units, weight, target_names(y, 1))
         return self
 
     @in_float64

@@ -72,8 +72,9 @@ class LatentForceRegressor(RegressorMixin, LatentForceEstimator):
         self._check()
         X = self._validated(X, reset=True)
         targets, flat = _targets(y, X.shape[0])
-        learn = partial(Targets.of, names=target_names(y, targets.shape[1]), flat=flat, scaled=self._likelihood[1])
-        self._train(X, targets, learn, sample_weight)
+        names = target_names(y, targets.shape[1])
+        learn = partial(Targets.of, names=names, flat=flat, scaled=self._likelihood[1])
+        self._train(X, targets, learn, sample_weight, names)
         return self
 
     @in_float64

@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.base import is_classifier
 
 from ..depth._inputs import Bounded, Coordinates, Jointly
 from ..depth._likelihoods import Gaussian, HeteroscedasticGaussian, StudentT
@@ -85,7 +86,8 @@ def _model(estimator: Any) -> dict[str, str | int]:
         "dynamics": "a hidden force through an ODE" if preset.ode else "none",
         "layers": layers,
         "inputs": ", ".join(column.name for column in estimator.table_.columns),
-        "targets": ", ".join(estimator.targets_.names),
+        "targets": ", ".join(estimator.record_["targets"]),
+        **({"classes": ", ".join(map(str, estimator.classes_))} if is_classifier(estimator) else {}),
         "likelihood": type(estimator.model_.likelihood).__name__,
     }
 

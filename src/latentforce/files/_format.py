@@ -3,7 +3,6 @@
 import hashlib
 import json
 import os
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from .._version import __version__
+from ._atomic import atomic
 
 SCHEMA = 1
 LARGEST_HEADER = 16 * 2**20  # bytes
@@ -23,19 +23,10 @@ class ModelFileError(ValueError):
 
 def write(path: str | os.PathLike, document: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
     """Write a file so that, whatever happens, there is the old one or the new one there, never a part of it."""
-    target = Path(path)
     text = json.dumps({"schema": SCHEMA, "latentforce": __version__, **document}, allow_nan=False)
     data = save(arrays, metadata={"latentforce": text, "sha256": _digest(text, arrays)})
-    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(name, target)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+    with atomic(path) as file:
+        file.write(data)
 
 
 def read(path: str | os.PathLike) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
