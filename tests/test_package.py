@@ -14,6 +14,7 @@ import types
 from pathlib import Path
 
 import jax
+import numpy as np
 import pytest
 
 import latentforce as lf
@@ -21,11 +22,12 @@ from latentforce import cli, demo
 from latentforce.experiments import basis_functions
 
 PUBLIC = {
-    "Bernoulli", "DrivenFourier", "FirstOrder", "Gaussian", "HarmonicFourier", "HeteroscedasticGaussian", "Identity",
-    "InducingPoints", "LatentForceRegressor", "LinearODE", "Matern", "Model", "Poisson", "Process", "RandomFourier",
-    "SecondOrder", "SquaredExponential", "StudentT", "TrainingError", "build", "collapse", "collapsed_bound",
-    "compress", "condition", "elbo", "fit", "force", "hidden_marginals", "importance_weighted_bound", "laplace", "load",
-    "log_marginal_likelihood", "predict", "predict_mean", "presets", "sample_functions", "scores", "whole",
+    "Bernoulli", "DrivenFourier", "ExtrapolationWarning", "FirstOrder", "Gaussian", "HarmonicFourier",
+    "HeteroscedasticGaussian", "Identity", "InducingPoints", "LatentForceClassifier", "LatentForceRegressor",
+    "LinearODE", "Matern", "Model", "Poisson", "Process", "RandomFourier", "SecondOrder", "SquaredExponential",
+    "StudentT", "TrainingError", "build", "collapse", "collapsed_bound", "compress", "condition", "elbo", "fit",
+    "force", "hidden_marginals", "importance_weighted_bound", "laplace", "load", "log_marginal_likelihood",
+    "predict", "predict_mean", "presets", "sample_functions", "scores", "whole",
 }  # fmt: skip
 MODULES = sorted(
     name for _, name, _ in pkgutil.walk_packages(lf.__path__, "latentforce.") if not name.endswith("__main__")
@@ -122,6 +124,7 @@ def test_demo(tmp_path, capsys, monkeypatch):
     for name in ("lfm-driven (shallow)", "dlfm-driven (two layers)"):
         assert re.search(re.escape(name) + r"\s+\d\.\d+\s+-?\d+\.\d+\s+\d+\.\d%", out)
     assert (tmp_path / "picture" / "multi-step.png").read_bytes().startswith(b"\x89PNG")
+    assert np.loadtxt(tmp_path / "picture" / "multi-step.csv", delimiter=",", skiprows=1).shape == (10, 2)
 
 
 def test_basis_functions(tmp_path, capsys):

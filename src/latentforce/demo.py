@@ -20,7 +20,8 @@ MODELS = {"lfm-driven": ("shallow", 1000), "dlfm-driven": ("two layers", 3000)}
 
 
 def run(folder: Path, steps: int | None = None, points: int = 140) -> dict[str, Scores]:
-    """Train both models on the multi-step function, print their scores and write `multi-step.png` to `folder`.
+    """Train both models on the multi-step function, print their scores, and write `multi-step.png` and the training
+    data, `multi-step.csv`, to `folder`.
 
     `steps`: of training, for each model; `points`: on each of the five steps of the signal.
     """
@@ -40,7 +41,8 @@ def run(folder: Path, steps: int | None = None, points: int = 140) -> dict[str, 
             draw(ax, fitted[name], x, y)
             ax.set(title=f"{name} ({depth}): NMLL {reached[name].nmll:.2f}", xlabel="x")
         figure.savefig(folder / "multi-step.png", dpi=130)
-    print(f"wrote {folder / 'multi-step.png'}")
+    np.savetxt(folder / "multi-step.csv", np.stack([x, y], axis=1), "%.6f", ",", header="x,y", comments="")
+    print(f"wrote {folder / 'multi-step.png'} and {folder / 'multi-step.csv'}")
     return reached
 
 

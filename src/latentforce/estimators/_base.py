@@ -30,7 +30,14 @@ BLOCK = 2**14  # rows that are predicted at once: memory does not grow with the 
 
 
 class ExtrapolationWarning(UserWarning):
-    """Rows are so far from the training data that predictions there are the prior's."""
+    """Rows are so far from the training data that predictions there are the prior's.
+
+    !!! example
+
+        >>> import warnings, latentforce as lf
+        >>> warnings.simplefilter("error", lf.ExtrapolationWarning)  # whoever must not extrapolate by mistake
+        >>> warnings.resetwarnings()
+    """
 
 
 class LatentForceEstimator(BaseEstimator):
