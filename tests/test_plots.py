@@ -252,7 +252,7 @@ def test_calibration_of_classes(classifier):
     probability = classifier.predict_proba(DAYS)[:, 1]
     assert np.average(display.nominal, weights=display.counts) == pytest.approx(probability.mean())
     assert np.average(display.empirical, weights=display.counts) == pytest.approx(np.mean(labels == "low"))
-    assert display.axes_[0].get_xlabel() == "predicted probability of low"
+    assert display.axes_[0].get_xlabel() == "probability of low"
 
 
 def test_residuals(series, sites, classifier, ax):

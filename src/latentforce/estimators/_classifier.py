@@ -55,9 +55,7 @@ class LatentForceClassifier(ClassifierMixin, LatentForceEstimator):
         """The probability of each class (N, C), in the order of `classes_`."""
         check_is_fitted(self)
         means = self._by_block(X, lambda x, _: np.asarray(self.fitted_.mean(x, self.seed_)))
-        if means.shape[1] == 1:
-            return np.concatenate([1 - means, means], axis=1)
-        return means / np.sum(means, axis=1, keepdims=True)
+        return shares(means)
 
     def predict(self, X: Any) -> np.ndarray:
         """The most probable class (N,)."""
@@ -89,3 +87,8 @@ class LatentForceClassifier(ClassifierMixin, LatentForceEstimator):
         if self.model.startswith("exact"):
             raise ValueError(f"`model` must not be exact for a classifier, got {self.model!r}.")
         return codes
+
+
+def shares(p: np.ndarray) -> np.ndarray:
+    """Probabilities of all classes (..., C), from p of the second of two (..., 1) or of each against the rest."""
+    return np.concatenate([1 - p, p], axis=-1) if p.shape[-1] == 1 else p / p.sum(axis=-1, keepdims=True)

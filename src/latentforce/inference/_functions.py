@@ -22,9 +22,9 @@ class Functions(eqx.Module):
     """n functions of the inputs: call them with (N, D) or (N,) for values (n, N, R) of f, as often as you like."""
 
     model: Model
-    features: tuple[Float[Array, "n g B F"], ...]
+    features: tuple[Float[Array, "n _ _ _"], ...]  # (n, g, B, F) of each layer
     knots: tuple[Array | None, ...]  # (B', G) or (B', G, D) times of each direction
-    weights: tuple[Float[Array, "n r B G"] | None, ...]  # of the residual kernel at the knots
+    weights: tuple[Float[Array, "n _ _ _"] | None, ...]  # (n, r, B, G), of the residual kernel at the knots
 
     def __call__(self, x: Numbers) -> Float[Array, "n N R"]:
         """Values at x."""

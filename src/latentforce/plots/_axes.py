@@ -15,7 +15,7 @@ BLUE, RED, GREEN, *_ = COLOURS
 GREY = "#6b6b6b"
 INK = "#222222"
 COVERAGES = (0.95, 0.5)  # of the bands that are drawn, the widest first
-LONGEST = 26  # letters of a name on an axis
+LONGEST = 30  # letters of a name on an axis
 MANY = 2000  # points: more are drawn as one image where the picture is made of vectors
 
 Bands = Mapping[float, tuple[np.ndarray, np.ndarray]]  # lower and upper ends by coverage

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..depth._likelihoods import Poisson
 from ..depth._model import Model
+from ..estimators._classifier import shares
 from ..estimators._engine import in_float64
 from ..inference._exact import condition
 from ..inference._functions import Functions, sample_functions
@@ -69,9 +70,9 @@ def probabilities(
     draw = np.arange(NUM_DRAWS) % said.means.shape[0]
     normal = np.random.default_rng(0).standard_normal((NUM_DRAWS, 1, said.means.shape[2]))
     f = said.means[draw] + jnp.sqrt(said.variances[draw]) * normal
-    drawn = _shares(np.asarray(said.likelihood.moments(f)[0]))[..., output]
+    drawn = shares(np.asarray(said.likelihood.moments(f)[0]))[..., output]
     ends = {c: tuple(np.quantile(drawn, [(1 - c) / 2, (1 + c) / 2], axis=0)) for c in coverages}
-    return _shares(np.asarray(said.mean))[:, output], ends
+    return shares(np.asarray(said.mean))[:, output], ends
 
 
 def draws(estimator: Any, num: int, output: int, num_knots: int = 200) -> Callable[[np.ndarray], np.ndarray]:
@@ -139,11 +140,6 @@ def observed(estimator: Any, y: Any, num_rows: int) -> np.ndarray:
     if array.shape != wanted or np.isinf(array).any():
         raise ValueError(f"`y` must be finite and of shape {wanted}, as `X` and the model are, got {np.shape(y)}.")
     return array
-
-
-def _shares(p: np.ndarray) -> np.ndarray:
-    """Probabilities of all classes (..., C): of both where p is of the second, else of each against the rest."""
-    return np.concatenate([1 - p, p], axis=-1) if p.shape[-1] == 1 else p / p.sum(axis=-1, keepdims=True)
 
 
 def labelled(estimator: Any, X: Any, y: Any, output: int) -> tuple[np.ndarray, np.ndarray]:

@@ -95,7 +95,7 @@ class CalibrationDisplay:
         hit, probability = np.asarray(hit, float), np.asarray(probability, float)
         groups = [rows for rows in np.array_split(np.argsort(probability, kind="stable"), 10) if len(rows)]
         nominal, empirical = ([part[rows].mean() for rows in groups] for part in (probability, hit))
-        labels = (f"predicted probability of {name}", f"frequency of {name}", f"predicted probability of {name}")
+        labels = (f"probability of {name}", f"frequency of {name}", f"probability of {name}")
         counts = [len(rows) for rows in groups]
         return cls(nominal, empirical, counts, probability, flat=False, labels=labels).plot(ax, **style)
 
