@@ -26,7 +26,7 @@ def report(estimator: Any, X: Any = None, y: Any = None) -> str:
         >>> import numpy as np, latentforce as lf
         >>> from latentforce.report import report
         >>> x = np.linspace(0.0, 10.0, 30)[:, None]
-        >>> regressor = lf.LatentForceRegressor("ssgp", likelihood="student-t", steps=5).fit(x, np.sin(x[:, 0]))
+        >>> regressor = lf.LatentForceRegressor("ssgp", batch_size=20, steps=5).fit(x, np.sin(x[:, 0]))
         >>> html = report(regressor)
         >>> html.startswith("<!DOCTYPE html>"), "<svg" in html
         (True, True)
