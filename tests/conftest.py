@@ -3,17 +3,24 @@
 import itertools
 import os
 import shutil
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
-os.environ.setdefault(
-    "OPENBLAS_NUM_THREADS", "1"
-)  # workers share the cores: threads that wait for each other cost most
+# workers share the cores: threads that wait for each other cost most
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+if "PYTEST_XDIST_WORKER" not in os.environ:  # workers inherit what is set here
+    # compiling is most of the run, and this way of doing it takes half the time; a jaxlib that does not know it dies
+    quick = {"XLA_FLAGS": f"{os.environ.get('XLA_FLAGS', '')} --xla_cpu_use_fusion_emitters=false".strip()}
+    probe = [sys.executable, "-c", "import jax; jax.devices()"]
+    if subprocess.run(probe, env=os.environ | quick, capture_output=True).returncode == 0:
+        os.environ |= quick
 
 import jax
 import pytest
 
-jax.config.update("jax_disable_most_optimizations", True)  # compiling is most of the run; values are the same
+jax.config.update("jax_disable_most_optimizations", True)  # values are the same
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
 jax.config.update("jax_numpy_rank_promotion", "raise")
 jax.config.update("jax_numpy_dtype_promotion", "strict")
