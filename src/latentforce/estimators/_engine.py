@@ -20,7 +20,7 @@ from .._progress import progress_bar
 from ..depth._model import Model
 from ..inference._collapsed import collapse, collapsed_bound
 from ..inference._exact import ExactModel, ExactPosterior, condition
-from ..inference._force import force
+from ..inference._force import force, within
 from ..inference._functions import Functions, sample_functions
 from ..inference._gaussian import Normal
 from ..inference._objectives import elbo, whole
@@ -41,42 +41,42 @@ class Fitted:
 
     def predict(self, x: np.ndarray, seed: int) -> Prediction:
         """What it says of rows (N, D)."""
-        if isinstance(self._ready, Model):
-            return predict(self._ready, x, seed=seed)
-        mean, variance = self._posterior.moments(jnp.asarray(x, jnp.float64))
-        return Prediction(mean[None], variance[None], self._ready.likelihood)
+        if isinstance(self.ready, Model):
+            return predict(self.ready, x, seed=seed)
+        mean, variance = self.posterior.moments(jnp.asarray(x, jnp.float64))
+        return Prediction(mean[None], variance[None], self.ready.likelihood)
 
     def mean(self, x: np.ndarray, seed: int) -> Float[Array, "N P"]:
         """The mean of y alone, cheaper where it can be."""
-        if isinstance(self._ready, Model):
-            return predict_mean(self._ready, x, seed=seed)
+        if isinstance(self.ready, Model):
+            return predict_mean(self.ready, x, seed=seed)
         return self.predict(x, seed).mean
 
     def functions(self, key: PRNGKeyArray, num_samples: int) -> Functions:
         """Draws of whole functions."""
-        if not isinstance(self._ready, Model):
+        if not isinstance(self.ready, Model):
             raise ValueError("`model` must not be exact to draw functions from it.")
-        return sample_functions(self._ready, key, num_samples)
+        return sample_functions(self.ready, key, num_samples)
 
     def force(self, t: np.ndarray, layer: int, index: int, direction: int) -> Normal:
         """The posterior of a force at times (T,)."""
-        if isinstance(self._ready, Model):
-            return force(self._ready, t, layer=layer, index=index, direction=direction)
-        counts = {"layer": 1, "index": self._posterior.root.shape[0]}
-        counts |= {"direction": self._ready.process.force.variance.shape[0]}
+        if isinstance(self.ready, Model):
+            return force(self.ready, t, layer=layer, index=index, direction=direction)
+        counts = {"layer": 1, "index": self.posterior.root.shape[0]}
+        counts |= {"direction": self.ready.process.force.variance.shape[0]}
         for (name, count), value in zip(counts.items(), (layer, index, direction), strict=True):
-            if not 0 <= value < count:
-                raise ValueError(f"`{name}` must lie between 0 and {count - 1}, got {value!r}.")
-        return self._posterior.force(jnp.asarray(t, jnp.float64), direction, index)
+            within(name, value, count)
+        return self.posterior.force(jnp.asarray(t, jnp.float64), direction, index)
 
     @cached_property
-    def _ready(self) -> Any:
+    def ready(self) -> Any:
         """The model on the device, in float64 whatever it was trained in."""
         return jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.float64), self.model)
 
     @cached_property
-    def _posterior(self) -> ExactPosterior:
-        return condition(self._ready, *(jnp.asarray(part, jnp.float64) for part in (self.x, self.y)))
+    def posterior(self) -> ExactPosterior:
+        """What an exact model says, given its data; factorised once."""
+        return condition(self.ready, *(jnp.asarray(part, jnp.float64) for part in (self.x, self.y)))
 
     def __getstate__(self) -> dict[str, Any]:
         """Without what is on the device."""

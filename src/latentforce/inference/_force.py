@@ -32,12 +32,12 @@ def force(model: Model, t: Numbers, *, layer: int = 0, index: int = 0, direction
         ((30,), (30, 30))
     """
     times = _checks.points("t", t, ranks=(1, 2))
-    _within("layer", layer, model.depth)
+    within("layer", layer, model.depth)
     chosen = model.layers[layer]
     groups, blocks, _ = chosen.posterior.shape
     num_forces = chosen.outputs.num_forces(groups)
-    _within("index", index, num_forces)
-    _within("direction", direction, groups * blocks // num_forces)
+    within("index", index, num_forces)
+    within("direction", direction, groups * blocks // num_forces)
     return _force(chosen, times.astype(chosen.posterior.mean.dtype), index, direction)
 
 
@@ -49,6 +49,7 @@ def _force(layer: Layer, t: Float[Array, " N"] | Float[Array, "N D"], index: int
     return Normal(A @ layer.posterior.mean[group, block], residual + spread @ spread.T)
 
 
-def _within(name: str, value: int, count: int) -> None:
+def within(name: str, value: int, count: int) -> None:
+    """An error that names the argument unless it numbers one of `count` things."""
     if not 0 <= value < count:
         raise ValueError(f"`{name}` must lie between 0 and {count - 1}, got {value!r}.")

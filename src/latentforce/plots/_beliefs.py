@@ -11,7 +11,6 @@ from ..depth._likelihoods import Poisson
 from ..depth._model import Model
 from ..estimators._classifier import shares
 from ..estimators._engine import in_float64
-from ..inference._exact import condition
 from ..inference._functions import Functions, sample_functions
 from ..inference._gaussian import Normal
 from ..inference._prediction import Prediction
@@ -29,11 +28,6 @@ class Judged(NamedTuple):
     mean: np.ndarray
     std: np.ndarray
     rank: np.ndarray
-
-
-def double(tree: Any) -> Any:
-    """A model or a part of it with arrays of JAX in double precision, to compute with."""
-    return jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.float64), tree)
 
 
 @in_float64
@@ -81,7 +75,7 @@ def draws(estimator: Any, num: int, output: int, num_knots: int = 200) -> Callab
 
     @in_float64
     def values(rows: np.ndarray) -> np.ndarray:
-        mean, _ = double(estimator.model_.likelihood).moments(evaluate(rows))
+        mean, _ = estimator.fitted_.ready.likelihood.moments(evaluate(rows))
         return _units(estimator, np.asarray(mean), output)
 
     return values
@@ -91,14 +85,12 @@ def draws(estimator: Any, num: int, output: int, num_knots: int = 200) -> Callab
 def _functions(estimator: Any, num: int, output: int, num_knots: int) -> Callable[[np.ndarray], Any]:
     """Drawn functions (num, N, R); an exact posterior is drawn anew, jointly, wherever it is asked for."""
     fitted = estimator.fitted_
-    model = double(fitted.model)
-    if isinstance(model, Model):
-        functions = sample_functions(model, jax.random.key(0), num, num_knots=num_knots)
+    if isinstance(fitted.ready, Model):
+        functions = sample_functions(fitted.ready, jax.random.key(0), num, num_knots=num_knots)
         return lambda rows: _by_blocks(functions, rows)
-    posterior = condition(model, *(jnp.asarray(part, jnp.float64) for part in (fitted.x, fitted.y)))
 
     def evaluate(rows: np.ndarray) -> Any:
-        drawn = _sample(posterior.output(jnp.asarray(rows, jnp.float64), output), num)
+        drawn = _sample(fitted.posterior.output(jnp.asarray(rows, jnp.float64), output), num)
         return jnp.asarray(np.repeat(drawn[:, :, None], fitted.y.shape[1], axis=2))
 
     return evaluate

@@ -10,7 +10,6 @@ from matplotlib.axes import Axes
 from ..depth._model import Model
 from ..estimators._engine import in_float64
 from ._axes import COLOURS, dress, legend, one
-from ._beliefs import double
 from ._source import axis, direction_range
 
 
@@ -87,7 +86,7 @@ class FeaturesDisplay:
 @in_float64
 def _features(estimator: Any, layer: int, direction: int, index: int, grid: int) -> np.ndarray:
     """`A(t)` (grid, F) of one output along one direction."""
-    chosen = double(estimator.model_.layers[layer])
+    chosen = estimator.fitted_.ready.layers[layer]
     count = chosen.inputs(jnp.zeros((1, chosen.inputs.num_inputs))).shape[0]
     t = jnp.linspace(*direction_range(chosen, direction), grid)
     A, _ = chosen.outputs.summary(chosen.features, jnp.broadcast_to(t, (count, grid)))

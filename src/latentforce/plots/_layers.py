@@ -9,7 +9,6 @@ from ..depth._model import Model
 from ..estimators._engine import in_float64
 from ..inference._prediction import hidden_marginals
 from ._axes import COLOURS, band, dress, legend, several
-from ._beliefs import double
 from ._source import along, label, parts
 
 
@@ -82,5 +81,5 @@ class LayersDisplay:
 
 @in_float64
 def _marginals(estimator: Any, rows: np.ndarray) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    marginals = hidden_marginals(double(estimator.model_), rows, seed=estimator.seed_)
+    marginals = hidden_marginals(estimator.fitted_.ready, rows, seed=estimator.seed_)
     return [np.asarray(mean) for mean, _ in marginals], [np.sqrt(np.asarray(variance)) for _, variance in marginals]
