@@ -5,9 +5,10 @@ as many, and its shallow counterpart.
 
 FOLDER holds `energy.csv.gz`, ... (header, target last). Inputs are scaled to [0, 1], targets to mean 0 and deviation 1;
 90 % of the rows are for training (numpy `default_rng(0)`), 10 % for the test scores. Starting point and schedule are
-the library's own; one draw of the hidden layer for each step, 1000 rows where there are more than 2000. float32.
-An `--out` that is there already is added to, so that sets may run side by side; the learning curves go to a PNG beside
-it.
+the library's own; one draw of the hidden layer for each step, 1000 rows where there are more than 2000. float32. Each
+data set is trained on from several seeds (of the directions and of all draws), at once: "short of it" is the mean gain
+of ten times the steps, "spread" the difference between the seeds. An `--out` that is there already is added to, so
+that sets may run side by side; the learning curves go to a PNG beside it.
 """
 
 import argparse
@@ -22,9 +23,11 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import latentforce as lf
+from latentforce.experiments._together import judge, train_together
+from latentforce.inference._steps import adam
 
 NAMES = ("energy", "concrete", "wine-red", "yacht", "kin8nm")
-STEPS, CURVE = 20_000, 100
+STEPS, CURVE, RATE = 20_000, 100, 0.05
 
 
 def load(path: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, float]:
@@ -41,50 +44,42 @@ def load(path: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, fl
     return x[train], y[train], x[test], y[test], float(scale)
 
 
-def deep(x: np.ndarray, y: np.ndarray) -> lf.Model:
+def deep(x: np.ndarray, y: np.ndarray, seed: int) -> lf.Model:
     """Two layers of driven features along learned directions, q block-diagonal, from the prior."""
-    dim = x.shape[1]
-    return lf.build("dlfm-driven", x, y, width=min(dim, 8), directions=2 * dim, covariance="block")
+    return lf.build("dlfm-driven", x, y, directions=2 * x.shape[1], covariance="block", seed=seed)
 
 
-def shallow(x: np.ndarray, y: np.ndarray) -> lf.Model:
+def shallow(x: np.ndarray, y: np.ndarray, seed: int) -> lf.Model:
     """The same with one layer."""
-    return lf.build("lfm-driven", x, y, directions=2 * x.shape[1], covariance="block")
+    return lf.build("lfm-driven", x, y, directions=2 * x.shape[1], covariance="block", seed=seed)
 
 
-def train(model: lf.Model, x: np.ndarray, y: np.ndarray, steps: int) -> tuple[lf.Model, float, list[float]]:
-    """The fitted model, its evidence lower bound on all training data (200 draws), and its learning curve."""
+def train(models: list[lf.Model], x: np.ndarray, y: np.ndarray, steps: int) -> tuple[lf.Model, np.ndarray, np.ndarray]:
+    """The fitted models, stacked, their evidence lower bounds on all training data, and their learning curves."""
     batch = 1000 if len(x) > 2000 else None
-    fitted = lf.fit(model, x, y, steps=steps, num_samples=1, batch_size=batch, chunk=500)
-    curve = np.asarray(fitted.history.objective).reshape(CURVE, -1).mean(axis=1)
-    return fitted.model, bound(fitted.model, x, y), curve.tolist()
+    data = [(x, y[:, 0])] * len(models)
+    fitted, objective = train_together(models, data, adam(RATE, steps), steps, num_samples=1, batch_size=batch)
+    return fitted, bound(fitted, x, y), objective.reshape(len(models), CURVE, -1).mean(axis=2)
 
 
-def bound(model: lf.Model, x: np.ndarray, y: np.ndarray) -> float:
-    """The bound, averaged over 40 evaluations of 5 draws."""
+def bound(models: lf.Model, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """The bound of each model, averaged over 40 evaluations of 5 draws."""
     data = lf.whole(jnp.asarray(x), jnp.asarray(y))
-    evaluate = jax.jit(lambda key: lf.elbo(model, data, key, 5))
-    return float(np.mean([evaluate(key) for key in jax.random.split(jax.random.key(1), 40)]))
+    evaluate = jax.jit(jax.vmap(lambda model, key: lf.elbo(model, data, key, 5), in_axes=(0, None)))
+    return np.mean([evaluate(models, key) for key in jax.random.split(jax.random.key(1), 40)], axis=0)
 
 
-def scores(model: lf.Model, x: np.ndarray, y: np.ndarray, scale: float) -> dict[str, float]:
-    """Test RMSE and negative log likelihood, in the target's units."""
-    reached = lf.scores(lf.predict(model, x), y)
-    return {"rmse": scale * float(reached.rmse), "nmll": float(np.log(scale) + reached.nmll)}
-
-
-def measure(path: Path, steps: int) -> dict[str, Any]:
-    """One data set: bounds, learning curves and test scores."""
+def measure(path: Path, steps: int, seeds: int) -> dict[str, Any]:
+    """One data set: bounds, learning curves and test scores, each for each seed."""
     x, y, xt, yt, scale = load(path)
-    _, flat, _ = train(shallow(x, y), x, y, steps)
-    start = time.perf_counter()
-    model, reached, curve = train(deep(x, y), x, y, steps)
-    seconds = time.perf_counter() - start
-    longer, limit, long_curve = train(deep(x, y), x, y, 10 * steps)
-    row = {"steps": steps, "shallow": flat, "deep": reached, "ten_times": limit, "seconds": seconds}
-    row |= scores(model, xt, yt, scale)
-    row |= {f"ten_times_{key}": value for key, value in scores(longer, xt, yt, scale).items()}
-    return row | {"curve": curve, "ten_times_curve": long_curve}
+    row: dict[str, Any] = {"steps": steps}
+    for name, make, count in (("shallow", shallow, steps), ("deep", deep, steps), ("ten_times", deep, 10 * steps)):
+        start = time.perf_counter()
+        models, reached, curve = train([make(x, y, seed) for seed in range(seeds)], x, y, count)
+        tested = judge(models, [(xt, yt[:, 0])] * seeds, 100)
+        row[name] = {"bound": reached.tolist(), "seconds": time.perf_counter() - start, "curve": curve.tolist()}
+        row[name] |= {"rmse": (scale * tested.rmse).tolist(), "nmll": (np.log(scale) + tested.nmll).tolist()}
+    return row
 
 
 def draw(results: dict[str, Any], path: Path) -> None:
@@ -92,10 +87,11 @@ def draw(results: dict[str, Any], path: Path) -> None:
     figure = Figure(figsize=(3.2 * len(results), 3), layout="constrained")
     share = (np.arange(CURVE) + 1) / CURVE
     for ax, (name, row) in zip(figure.subplots(1, len(results), squeeze=False)[0], results.items(), strict=True):
-        ax.plot(share, row["curve"], label=f"{row['steps']:,} steps")
-        ax.plot(share, row["ten_times_curve"], label=f"{10 * row['steps']:,} steps")
-        ax.axhline(row["shallow"], color="C7", ls=":", label="one layer")
-        top = max(row["deep"], row["ten_times"])
+        for color, (kind, steps) in enumerate((("deep", row["steps"]), ("ten_times", 10 * row["steps"]))):
+            lines = ax.plot(share, np.transpose(row[kind]["curve"]), color=f"C{color}", lw=1)
+            lines[0].set_label(f"{steps:,} steps")
+        ax.axhline(max(row["shallow"]["bound"]), color="C7", ls=":", label="one layer")
+        top = max(row["deep"]["bound"] + row["ten_times"]["bound"])
         ax.set(title=name, xlabel="share of the steps", ylim=(top - 1.5, top + 0.1))
     figure.axes[0].set_ylabel("bound, nats a point")
     figure.axes[0].legend(loc="lower right", fontsize="small")
@@ -108,14 +104,16 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--names", nargs="+", default=list(NAMES))
     parser.add_argument("--steps", type=int, default=STEPS)
+    parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
-    print(f"{'data':<10}{'shallow':>9}{'deep':>9}{'10 x':>9}{'short of it':>12}{'rmse':>9}{'nmll':>9}{'seconds':>9}")
+    print(f"{'data':<10}{'shallow':>9}{'deep':>9}{'10 x':>9}{'short of it':>12}{'spread':>8}{'seconds':>9}")
     for name in options.names:
-        row = measure(options.data / f"{name}.csv.gz", options.steps)
+        row = measure(options.data / f"{name}.csv.gz", options.steps, options.seeds)
+        flat, reached, limit = (np.asarray(row[kind]["bound"]) for kind in ("shallow", "deep", "ten_times"))
         print(
-            f"{name:<10}{row['shallow']:>9.3f}{row['deep']:>9.3f}{row['ten_times']:>9.3f}"
-            f"{row['ten_times'] - row['deep']:>12.3f}{row['rmse']:>9.3f}{row['nmll']:>9.3f}{row['seconds']:>9.0f}",
+            f"{name:<10}{flat.mean():>9.3f}{reached.mean():>9.3f}{limit.mean():>9.3f}{(limit - reached).mean():>12.3f}"
+            f"{np.ptp(reached):>8.3f}{row['deep']['seconds']:>9.0f}",
             flush=True,
         )
         if options.out:

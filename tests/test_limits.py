@@ -6,7 +6,7 @@ import pytest
 
 import cases
 import latentforce as lf
-from latentforce.experiments.basis_functions import unexplained_variance
+from latentforce.experiments.features import unexplained_variance
 
 TIMES = np.array([-2.0, -1.0, -0.5, 1.3, 3.9, 4.0, 4.5])
 INTERVAL = (-1.0, 4.0)

@@ -19,14 +19,13 @@ import pytest
 
 import latentforce as lf
 from latentforce import cli, demo
-from latentforce.experiments import basis_functions
 
 PUBLIC = {
     "Bernoulli", "DrivenFourier", "ExtrapolationWarning", "FirstOrder", "Gaussian", "HarmonicFourier",
     "HeteroscedasticGaussian", "Identity", "InducingPoints", "LatentForceClassifier", "LatentForceRegressor",
     "LinearODE", "Matern", "Model", "Poisson", "Process", "RandomFourier", "SecondOrder", "SquaredExponential",
-    "StudentT", "TrainingError", "build", "collapse", "collapsed_bound", "compress", "condition", "elbo", "fit",
-    "force", "hidden_marginals", "importance_weighted_bound", "laplace", "load", "log_marginal_likelihood",
+    "StudentT", "TrainingError", "absorb", "build", "collapse", "collapsed_bound", "compress", "compress_chunks", "condition",
+    "elbo", "fit", "force", "hidden_marginals", "importance_weighted_bound", "laplace", "load", "log_marginal_likelihood",
     "predict", "predict_mean", "presets", "sample_functions", "scores", "whole",
 }  # fmt: skip
 MODULES = sorted(
@@ -125,16 +124,6 @@ def test_demo(tmp_path, capsys, monkeypatch):
         assert re.search(re.escape(name) + r"\s+\d\.\d+\s+-?\d+\.\d+\s+\d+\.\d%", out)
     assert (tmp_path / "picture" / "multi-step.png").read_bytes().startswith(b"\x89PNG")
     assert np.loadtxt(tmp_path / "picture" / "multi-step.csv", delimiter=",", skiprows=1).shape == (10, 2)
-
-
-def test_basis_functions(tmp_path, capsys):
-    with jax.numpy_rank_promotion("allow"), jax.numpy_dtype_promotion("standard"):
-        basis_functions.run(tmp_path / "pictures")
-    out = capsys.readouterr().out
-    assert re.search(r"Matérn-3/2\s+harmonic\s+20\s+41\s+16\.43\d+ %", out)
-    assert re.search(r"Matérn-3/2\s+driven\s+80\s+163\s+0\.00021\d %", out)
-    for name in ("kernels.png", "features.png", "samples.png"):
-        assert (tmp_path / "pictures" / name).read_bytes().startswith(b"\x89PNG")
 
 
 def test_demo_says_what_is_wrong(tmp_path, capsys):

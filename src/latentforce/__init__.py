@@ -21,9 +21,11 @@ from .features._driven import DrivenFourier as DrivenFourier
 from .features._harmonic import HarmonicFourier as HarmonicFourier
 from .features._points import InducingPoints as InducingPoints
 from .features._random import RandomFourier as RandomFourier
+from .inference._collapsed import absorb as absorb
 from .inference._collapsed import collapse as collapse
 from .inference._collapsed import collapsed_bound as collapsed_bound
-from .inference._collapsed import compress as compress
+from .inference._compression import compress as compress
+from .inference._compression import compress_chunks as compress_chunks
 from .inference._exact import condition as condition
 from .inference._exact import log_marginal_likelihood as log_marginal_likelihood
 from .inference._force import force as force
@@ -69,10 +71,12 @@ __all__ = [
     "SquaredExponential",
     "StudentT",
     "TrainingError",
+    "absorb",
     "build",
     "collapse",
     "collapsed_bound",
     "compress",
+    "compress_chunks",
     "condition",
     "elbo",
     "fit",

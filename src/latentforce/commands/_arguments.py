@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from .._version import __version__
+from ..experiments import EXPERIMENTS
 from ..presets import PRESETS
 
 DATA = "CSV, TSV (also .gz, .bz2, .xz, .zst), Parquet, .npy, .npz or WAV"
@@ -102,6 +103,24 @@ def _demo(one: argparse.ArgumentParser) -> None:
     one.add_argument("--steps", type=_count, help="training steps of each model (default: enough for a good fit)")
 
 
+def _reproduce(one: argparse.ArgumentParser) -> None:
+    one.add_argument(
+        "name",
+        choices=[*EXPERIMENTS, "all", "list"],
+        metavar="NAME",
+        help=f"{', '.join(EXPERIMENTS)}; `all` of them, or `list` for what they are",
+    )
+    one.add_argument("--quick", action="store_true", help="the same in minutes on two cores: less data, fewer steps")
+    one.add_argument("--data", type=Path, metavar="PATH", help="a WAV file, or a folder of tables (default: built in)")
+    one.add_argument("--seeds", type=_count, metavar="N", help="repetitions (default: as many as the paper's)")
+    one.add_argument("--jobs", type=int, default=1, metavar="N", help="pieces of work at a time (default: %(default)s)")
+    one.add_argument("--dask", metavar="ADDRESS", help="of a Dask scheduler whose workers do the work")
+    one.add_argument("--again", action="store_true", help="measure also what is there already")
+    one.add_argument(
+        "--out", type=Path, default=Path("reproduced"), metavar="FOLDER", help="for the results (default: %(default)s)"
+    )
+
+
 def _model_and_data(one: argparse.ArgumentParser, data: str | None = "1") -> None:
     one.add_argument("model", type=Path, metavar="MODEL", help="a file that `latentforce fit` wrote")
     if data is not None:
@@ -144,5 +163,6 @@ COMMANDS: dict[str, tuple[str, Callable[[argparse.ArgumentParser], None]]] = {
     "force": ("the hidden force of a model, as a table", _force),
     "report": ("write a page on a model that any browser shows", _report),
     "models": ("list the models by name", _models),
+    "reproduce": ("regenerate a table or figure of the paper", _reproduce),
     "demo": ("train a deep latent force model on a step function and compare it with a shallow one", _demo),
 }

@@ -173,13 +173,16 @@ class LatentForceEstimator(BaseEstimator):
         X, targets, weight = take(X, kept), targets[kept], weight[kept]
         self.table_, self.targets_ = Table.of(X), learn(targets, weight)
         x, scaled = self.table_.encode(X), self.targets_.encode(targets)
+        self._train_rows(Rows(x, scaled, weight), len(x), names, started)
+
+    def _train_rows(self, rows: Rows, num_rows: int, names: tuple[str, ...], started: float) -> None:
+        """From scaled rows to what is fitted, and the record of it."""
         self.seed_ = int(check_random_state(self.random_state).randint(2**31)) if self.random_state is not None else 0
         gaussian = self._likelihood[0] is Gaussian
-        collapses = gaussian and self.num_latents is None and not np.isnan(scaled).any()
+        collapses = gaussian and self.num_latents is None and not np.isnan(rows.y).any()
         given = {name: getattr(self, name) for name in GIVABLE}
-        self.choices_ = choose(self.model, len(x), x.shape[1], collapses, **given)
+        self.choices_ = choose(self.model, num_rows, rows.x.shape[1], collapses, **given)
         self.bounds_ = self._bounds()
-        rows = Rows(x, scaled, weight)
         settings = Settings(self.seed_, self.verbose, self.callback, self.checkpoint, self.every, self.resume)
         # the likelihood and the collapsed bound factorise matrices that float32 cannot hold where there is little noise
         with jax.enable_x64(self.precision == "float64" or self.choices_.optimizer == "lbfgs"):
@@ -187,7 +190,7 @@ class LatentForceEstimator(BaseEstimator):
         self.fitted_, self.history_, said = trained
         self.n_iter_ = len(self.history_.objective)
         self.record_ = {
-            "rows": len(x),
+            "rows": num_rows,
             "targets": list(names),
             "seconds": time.perf_counter() - started,
             "device": jax.devices()[0].device_kind,

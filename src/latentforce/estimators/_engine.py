@@ -17,18 +17,42 @@ from sklearn.exceptions import ConvergenceWarning
 
 from .._data import bucket
 from .._progress import progress_bar
+from ..depth._inputs import Coordinates
 from ..depth._model import Model
-from ..inference._collapsed import collapse, collapsed_bound
+from ..features._driven import DrivenFourier
+from ..features._harmonic import HarmonicFourier
+from ..inference._collapsed import absorb, collapse, collapsed_bound
+from ..inference._compression import Statistics, compress
 from ..inference._exact import ExactModel, ExactPosterior, condition
 from ..inference._force import force, within
 from ..inference._functions import Functions, sample_functions
 from ..inference._gaussian import Normal
-from ..inference._objectives import elbo, whole
+from ..inference._objectives import Batch, elbo, whole
 from ..inference._prediction import Prediction, predict, predict_mean
 from ..inference._training import STOPPED, Fit, History, Progress, TrainingError, fit
 from ._choices import Choices
 
+DEGREE = 16  # of the polynomials that compressed data are kept by
 LBFGS = optax.lbfgs()  # one object, so that compiled steps are found again
+
+
+class Rows(NamedTuple):
+    """Scaled inputs (N, D), scaled targets (N, P), weights (N,); or two rows that show the range, and sums of all."""
+
+    x: np.ndarray
+    y: np.ndarray
+    weight: np.ndarray
+    statistics: Statistics | None = None
+
+    def batch(self) -> Batch:
+        """On the device."""
+        return whole(*(jnp.asarray(part, jnp.result_type(float)) for part in (self.x, self.y, self.weight)))
+
+    def padded(self) -> "Rows":
+        """With rows of weight zero up to one of a few sizes: data of similar size share compiled steps."""
+        missing = bucket(len(self.x)) - len(self.x)
+        x, y = (np.concatenate([part, np.repeat(part[-1:], missing, axis=0)]) for part in (self.x, self.y))
+        return Rows(x, y, np.concatenate([self.weight, np.zeros(missing)]))
 
 
 @dataclass
@@ -57,6 +81,11 @@ class Fitted:
         if not isinstance(self.ready, Model):
             raise ValueError("`model` must not be exact to draw functions from it.")
         return sample_functions(self.ready, key, num_samples)
+
+    def updated(self, rows: Rows) -> "Fitted":
+        """With what further rows say added, exactly."""
+        model = absorb(self.ready, rows.padded().batch())
+        return Fitted(jax.tree.map(np.asarray, model))
 
     def force(self, t: np.ndarray, layer: int, index: int, direction: int) -> Normal:
         """The posterior of a force at times (T,)."""
@@ -94,20 +123,6 @@ def in_float64(function: Callable) -> Callable:
     return wrapped
 
 
-class Rows(NamedTuple):
-    """Scaled inputs (N, D), scaled targets (N, P) and weights (N,)."""
-
-    x: np.ndarray
-    y: np.ndarray
-    weight: np.ndarray
-
-    def padded(self) -> "Rows":
-        """With rows of weight zero up to one of a few sizes: data of similar size share compiled steps."""
-        missing = bucket(len(self.x)) - len(self.x)
-        x, y = (np.concatenate([part, np.repeat(part[-1:], missing, axis=0)]) for part in (self.x, self.y))
-        return Rows(x, y, np.concatenate([self.weight, np.zeros(missing)]))
-
-
 class Settings(NamedTuple):
     """How training is done and watched, beside what is chosen from the data."""
 
@@ -143,10 +158,11 @@ def train(
 
 def _train(model: Any, rows: Rows, choices: Choices, settings: Settings, said: list[str]) -> Fit:
     exact, closed = isinstance(model, ExactModel), choices.optimizer == "lbfgs"
-    if not exact and choices.batch_size is None:
+    sums = None if exact or not closed else in_sums(model, rows)
+    if not exact and sums is None and choices.batch_size is None:
         rows = rows.padded()
     options: dict[str, Any] = {"optimizer": LBFGS} if closed else {"learning_rate": choices.learning_rate}
-    if not exact:
+    if not exact and sums is None:
         sampled = _objective(choices.num_samples if model.depth > 1 else 1)
         options |= {"objective": collapsed_bound if closed else sampled}
         options |= {"weight": rows.weight, "batch_size": choices.batch_size}
@@ -159,7 +175,8 @@ def _train(model: Any, rows: Rows, choices: Choices, settings: Settings, said: l
         options |= {"steps": choices.steps, "chunk": max(1, min(100, choices.steps // 10)), "seed": settings.seed}
         options |= {"checkpoint": settings.checkpoint, "every": settings.every, "resume": settings.resume}
         try:
-            fitted = fit(model, rows.x, rows.y, callback=watch, **options)
+            x, y = (rows.x, rows.y) if sums is None else (sums, None)
+            fitted = fit(model, x, y, callback=watch, **options)
         except TrainingError as error:
             if not error.history.objective:
                 raise
@@ -168,8 +185,25 @@ def _train(model: Any, rows: Rows, choices: Choices, settings: Settings, said: l
             fitted = Fit(error.model, error.history)
     if exact or not closed:
         return fitted
-    data = whole(*(jnp.asarray(part, jnp.result_type(float)) for part in rows))
-    return Fit(collapse(fitted.model, data), fitted.history)
+    return Fit(collapse(fitted.model, rows.batch() if sums is None else sums), fitted.history)
+
+
+def in_sums(model: Model, rows: Rows) -> Statistics | None:
+    """The data as sums, where they are many and the features smooth functions of one input."""
+    features = model.layers[0].features
+    if rows.statistics is not None or rows.x.shape[1] > 1 or not isinstance(features, DrivenFourier | HarmonicFourier):
+        return rows.statistics
+    nodes = resolution(features.num_frequencies)
+    few = len(rows.x) < 2 * DEGREE * nodes["bins"]
+    if few or not isinstance(model.layers[0].inputs, Coordinates):
+        return None
+    a, b = (float(end[0]) for end in features.interval)
+    return compress(rows.x[:, 0], rows.y, (a, b), weight=rows.weight, **nodes)
+
+
+def resolution(num_frequencies: int) -> dict[str, int]:
+    """Enough nodes for products of two waves to be resolved to rounding, and for fast filters' transients."""
+    return {"bins": max(128, 3 * num_frequencies), "degree": DEGREE, "dense": 12}
 
 
 @cache

@@ -1,5 +1,6 @@
 """The regressor: calibrated predictions in three lines, every knob for those who want it."""
 
+import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, ClassVar
@@ -8,14 +9,26 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from sklearn.base import RegressorMixin
-from sklearn.utils.validation import check_array, check_is_fitted
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from ..depth._likelihoods import AbstractLikelihood, Gaussian, HeteroscedasticGaussian, Poisson, StudentT
+from ..depth._model import Model
 from ..inference._prediction import Prediction
+from ..presets import PRESETS
 from ._base import LatentForceEstimator, key
-from ._engine import in_float64
+from ._choices import GIVABLE, choose
+from ._engine import Rows, in_float64, resolution
 from ._frames import interval_frame, quantile_frame
-from ._targets import Targets, target_names
+from ._streams import Stream
+from ._targets import Targets, as_targets, target_names
+
+
+def updatable(estimator: Any) -> bool:
+    """Whether q can be known in closed form: one layer, not exact, Gaussian noise, no mixing."""
+    preset = PRESETS.get(estimator.model)
+    shallow = preset is not None and not preset.deep and preset.features is not None
+    return shallow and estimator.likelihood in (None, "gaussian") and estimator.num_latents is None
 
 
 class LatentForceRegressor(RegressorMixin, LatentForceEstimator):
@@ -71,10 +84,55 @@ class LatentForceRegressor(RegressorMixin, LatentForceEstimator):
         """Train on inputs X (N, D) and targets y (N,) or (N, P); a weight of two is the row twice."""
         self._check()
         X = self._validated(X, reset=True)
-        targets, flat = _targets(y, X.shape[0])
+        targets, flat = as_targets(y, X.shape[0])
         names = target_names(y, targets.shape[1])
         learn = partial(Targets.of, names=names, flat=flat, scaled=self._likelihood[1])
         self._train(X, targets, learn, sample_weight, names)
+        return self
+
+    def fit_chunks(self, chunks: Any) -> "LatentForceRegressor":
+        """Train on any number of rows that come in chunks `(X, y)` or `(X, y, weight)`, in memory that does not grow.
+
+        For shallow models of Fourier features with Gaussian noise, of one input column. `chunks`: a list, a function
+        that returns an iterator, or anything that can be gone through twice: first for the range, then for sums that
+        serve all hyperparameters. Where `interval` is given, once is enough, and an iterator will do.
+        """
+        self._check()
+        started, preset = time.perf_counter(), PRESETS[self.model]
+        if not updatable(self) or preset.features not in ("harmonic", "driven"):
+            raise ValueError(f"`model` must be shallow, of Fourier features and Gaussian noise, got {self.model!r}.")
+        choices = choose(self.model, 2, 1, True, **{name: getattr(self, name) for name in GIVABLE})
+        if choices.optimizer != "lbfgs":
+            raise ValueError("`batch_size` must be None, and `num_frequencies` at most 1000, for data in chunks.")
+        stream = Stream(chunks, self.interval)
+        validate_data(self, stream.first, reset=True, skip_check_array=True)
+        self.table_ = stream.table
+        with jax.enable_x64(True):
+            sums, self.targets_ = stream.sums(resolution(choices.num_frequencies))
+            ends = Rows(np.array([[0.0], [1.0]]), np.zeros((2, len(stream.names))), np.ones(2), sums)
+            self._train_rows(ends, round(float(sums.num_data)), stream.names, started)
+        return self
+
+    @available_if(updatable)
+    @in_float64
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> "LatentForceRegressor":
+        """Bring a fitted model up to date with further rows, exactly: as if all had been there, at its hyperparameters
+        and units, which stay as they are. The first call is `fit`. For shallow models and Gaussian noise.
+        """
+        if not hasattr(self, "fitted_"):
+            return self.fit(X, y, sample_weight)
+        if not isinstance(self.model_, Model) or self.choices_.optimizer != "lbfgs":
+            raise ValueError(
+                "`partial_fit` needs a q that is known in closed form: all targets observed, not too many features."
+            )
+        blocks = list(self._blocks(X))
+        targets, _ = as_targets(y, len(X))
+        if np.isnan(targets).any():
+            raise ValueError("`y` must be observed everywhere to update a model, got NaN.")
+        weight = np.asarray(_check_sample_weight(sample_weight, targets, dtype=np.float64, ensure_non_negative=True))
+        for x, rows in blocks:
+            self.fitted_ = self.fitted_.updated(Rows(x, self.targets_.encode(targets[rows]), weight[rows]))
+        self.record_ = self.record_ | {"rows": self.record_["rows"] + len(targets)}
         return self
 
     @in_float64
@@ -142,7 +200,7 @@ class LatentForceRegressor(RegressorMixin, LatentForceEstimator):
     def log_score(self, X: Any, y: Any) -> float:
         """The mean log density of observed targets, in the units of y: larger is better."""
         check_is_fitted(self)
-        targets, _ = _targets(y, len(X))
+        targets, _ = as_targets(y, len(X))
 
         def densities(prediction: Prediction, rows: slice) -> np.ndarray:
             return self.targets_.log_density(prediction, targets[rows])
@@ -160,21 +218,3 @@ class LatentForceRegressor(RegressorMixin, LatentForceEstimator):
         """`function` of what is predicted for each block of rows, joined along its first axis."""
         check_is_fitted(self)
         return self._by_block(X, lambda x, rows: function(self.fitted_.predict(x, self.seed_), rows))
-
-
-def _targets(y: Any, num_rows: int) -> tuple[np.ndarray, bool]:
-    """Targets (N, P) and whether they were 1-D; NaN passes in a table of several."""
-    if y is None:
-        raise ValueError("requires y to be passed, but the target y is None")
-    array = np.asarray(y)
-    flat = array.ndim == 1
-    rules: dict[str, Any] = {"dtype": np.float64, "ensure_all_finite": True if flat else "allow-nan"}
-    array = check_array(array, ensure_2d=False, input_name="y", **rules)
-    array = array[:, None] if flat else array
-    if array.ndim != 2 or np.isinf(array).any():
-        raise ValueError(f"`y` must be 1-D or 2-D without infinities, got an array of shape {array.shape}.")
-    if array.shape[0] != num_rows:
-        raise ValueError(f"`y` must have as many rows as `X` ({num_rows}), got {array.shape[0]}: inconsistent.")
-    if np.isnan(array).all(axis=0).any():
-        raise ValueError("`y` must have a number somewhere in each column, got one of NaN alone.")
-    return array, flat

@@ -32,7 +32,7 @@ class Column:
         """Values (N,) as (N, width)."""
         if self.kind == "category":
             return self._one_hot(values)
-        numbers = _numbers(self.name, self.kind, values)
+        numbers = as_numbers(self.name, self.kind, values)
         return ((numbers - self.low) / self.span)[:, None] if self.span > 0 else np.zeros((len(numbers), 0))
 
     def _one_hot(self, values: np.ndarray) -> np.ndarray:
@@ -116,7 +116,7 @@ def _learn(name: str, values: np.ndarray) -> Column:
                 "Leave it out, or turn it into numbers."
             )
         return Column(name, kind, 0.0, 1.0, levels)
-    numbers = _numbers(name, kind, values)
+    numbers = as_numbers(name, kind, values)
     low, high = float(numbers.min()), float(numbers.max())
     return Column(name, kind, low, high - low)
 
@@ -137,7 +137,7 @@ def _kind(name: str, values: np.ndarray) -> Kind:
     raise ValueError(f"`X` must have columns of numbers, times or text, got {type(first).__name__} in column {name!r}.")
 
 
-def _numbers(name: str, kind: Kind, values: np.ndarray) -> np.ndarray:
+def as_numbers(name: str, kind: Kind, values: np.ndarray) -> np.ndarray:
     """Values as float64, all finite."""
     try:
         numbers = _plain(kind, values)

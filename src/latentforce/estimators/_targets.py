@@ -1,10 +1,11 @@
 """Targets in the user's units and in those that models are trained in."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
+from sklearn.utils.validation import check_array
 
 from ..inference._prediction import Prediction
 
@@ -62,6 +63,31 @@ class Targets:
         """From `to_json`."""
         shift, scale = (np.asarray(data[name], float) for name in ("shift", "scale"))
         return cls(shift, scale, bool(data["flat"]), tuple(str(name) for name in data["names"]))
+
+
+class Given(NamedTuple):
+    """Targets (N, P), and whether they were 1-D."""
+
+    values: np.ndarray
+    flat: bool
+
+
+def as_targets(y: Any, num_rows: int) -> Given:
+    """The user's targets, checked; NaN passes in a table of several."""
+    if y is None:
+        raise ValueError("requires y to be passed, but the target y is None")
+    array = np.asarray(y)
+    flat = array.ndim == 1
+    rules: dict[str, Any] = {"dtype": np.float64, "ensure_all_finite": True if flat else "allow-nan"}
+    array = check_array(array, ensure_2d=False, input_name="y", **rules)
+    array = array[:, None] if flat else array
+    if array.ndim != 2 or np.isinf(array).any():
+        raise ValueError(f"`y` must be 1-D or 2-D without infinities, got an array of shape {array.shape}.")
+    if array.shape[0] != num_rows:
+        raise ValueError(f"`y` must have as many rows as `X` ({num_rows}), got {array.shape[0]}: inconsistent.")
+    if np.isnan(array).all(axis=0).any():
+        raise ValueError("`y` must have a number somewhere in each column, got one of NaN alone.")
+    return Given(array, flat)
 
 
 def target_names(y: Any, count: int) -> tuple[str, ...]:

@@ -1,5 +1,6 @@
 """Many models of one structure trained and judged at once: repeated draws of the data in one compiled program."""
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -14,7 +15,7 @@ from ..depth._model import Model
 from ..inference._objectives import Batch, whole
 from ..inference._prediction import Prediction, fixed_normals
 from ..inference._scores import Scores, scores
-from ..inference._steps import Plan, advance, assemble, begin
+from ..inference._steps import Plan, advance, assemble, begin, dtype_of
 from ..inference._training import default_objective
 
 
@@ -24,39 +25,48 @@ def train_together(
     optimizer: optax.GradientTransformation,
     steps: int,
     num_samples: int,
+    batch_size: int | None = None,
     chunk: int = 500,
+    callback: Callable[[int], None] | None = None,
 ) -> tuple[Model, np.ndarray]:
     """The trained models, stacked, and the objective of each at each step (S, steps).
 
-    `fit` without its safety net: a model that fails keeps its last good state.
+    All data sets (x (N,) or (N, D), y (N,)) have the same shape, all models one structure; `callback` hears of the
+    steps done. `fit` without its safety net: a model that fails keeps its last good state.
     """
     plan = Plan(
         objective=default_objective(models[0], num_samples),
         optimizer=optimizer,
-        batch_size=None,
+        batch_size=batch_size,
         natural=None,
         train_filters=models[0].train_filters,
         chunk=min(chunk, steps),
     )
-    dtype = models[0].layers[0].posterior.mean.dtype
-    batches = _stack([whole(jnp.asarray(x[:, None], dtype), jnp.asarray(y[:, None], dtype)) for x, y in data])
+    dtype = dtype_of(models[0])
+    batches = jax.vmap(whole)(*_columns(data, dtype))
     begun = [begin(model, plan) for model in models]
     states, fixed = _stack([state for state, _ in begun]), _stack([rest for _, rest in begun])
     keys = jax.random.split(jax.random.key(0), len(models))
     objectives = []
-    for _ in range(-(-steps // plan.chunk)):
+    for chunk_index in range(-(-steps // plan.chunk)):
         states, (_, objective, _) = _advance(states, fixed, batches, keys, plan, steps)
         objectives.append(np.asarray(objective)[:, : plan.chunk])
+        if callback is not None:
+            callback(min((chunk_index + 1) * plan.chunk, steps))
     return jax.vmap(assemble)(states, fixed), np.concatenate(objectives, axis=1)[:, :steps]
 
 
 def judge(models: Model, data: list[tuple[np.ndarray, np.ndarray]], num_samples: int) -> Scores:
     """Scores of stacked models on test data, one of each for each model."""
-    dtype = models.layers[0].posterior.mean.dtype
     first = jax.tree.map(lambda leaf: leaf[0], models)
     normals, _ = fixed_normals(first, num_samples, 0)
-    x, y = (jnp.asarray(np.stack(part), dtype)[..., None] for part in zip(*data, strict=True))
-    return _judge(models, x, y, normals)
+    return _judge(models, *_columns(data, dtype_of(models)), normals)
+
+
+def _columns(data: list[tuple[np.ndarray, np.ndarray]], dtype: Any) -> tuple[Array, Array]:
+    """Inputs (S, N, D) and targets (S, N, 1)."""
+    x, y = (np.stack(part) for part in zip(*data, strict=True))
+    return jnp.asarray(x.reshape(*y.shape, -1), dtype), jnp.asarray(y[..., None], dtype)
 
 
 @partial(jax.jit, static_argnames=("plan", "steps"))
@@ -68,10 +78,11 @@ def _advance(states: Any, fixed: Any, batches: Batch, keys: Array, plan: Plan, s
 
 @precise
 def _judge(models: Model, x: Array, y: Array, normals: tuple[Array, ...]) -> Scores:
-    def one(model: Model, x: Array, y: Array) -> Scores:
+    def one(job: tuple[Model, Array, Array]) -> Scores:
+        model, x, y = job
         return scores(Prediction(*model.moments(x, normals), model.likelihood), y)
 
-    return jax.vmap(one)(models, x, y)
+    return jax.lax.map(one, (models, x, y))  # one after the other: all samples of all rows of all models are too many
 
 
 def _stack(trees: list[Any]) -> Any:

@@ -17,6 +17,7 @@ from .._parameters import constrain, mask, unconstrain
 from ..depth._model import Model
 from ..depth._posteriors import AbstractPosterior
 from ..dynamics._filters import AbstractFilter
+from ._compression import Statistics
 from ._exact import ExactModel
 from ._natural import natural_step
 from ._objectives import Batch
@@ -101,7 +102,7 @@ def assemble(state: State, fixed: AnyModel) -> AnyModel:
 
 @partial(precise, static_argnames=("plan", "steps"))
 def advance(
-    state: State, fixed: Model | ExactModel, data: Batch, key: PRNGKeyArray, plan: Plan, steps: int
+    state: State, fixed: Model | ExactModel, data: Batch | Statistics, key: PRNGKeyArray, plan: Plan, steps: int
 ) -> tuple[State, tuple[Bool[Array, ""], Float[Array, " chunk"], Float[Array, " chunk"]]]:
     """A chunk of steps, up to `steps` in all; whether one of them failed; objectives and gradient norms.
 
@@ -123,7 +124,9 @@ def advance(
     return state, (failed, *records)
 
 
-def _step(state: State, fixed: Any, data: Batch, key: PRNGKeyArray, plan: Plan) -> tuple[State, Array, Array]:
+def _step(
+    state: State, fixed: Any, data: Batch | Statistics, key: PRNGKeyArray, plan: Plan
+) -> tuple[State, Array, Array]:
     for_batch, for_model = jax.random.split(key)
     batch = _draw(data, for_batch, plan.batch_size)
 
@@ -172,8 +175,8 @@ def _update(optimizer: Any, gradients: Any, memory: Any, free: Any, **extra: Any
         return optimizer.update(gradients, memory, free, **extra)
 
 
-def _draw(data: Batch, key: PRNGKeyArray, size: int | None) -> Batch:
-    if size is None:
+def _draw(data: Batch | Statistics, key: PRNGKeyArray, size: int | None) -> Batch | Statistics:
+    if size is None or isinstance(data, Statistics):
         return data
     rows = jax.random.randint(key, (size,), 0, data.x.shape[0])
     return Batch(data.x[rows], data.y[rows], data.weight[rows], data.num_data)

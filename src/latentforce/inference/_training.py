@@ -19,6 +19,8 @@ from .. import _checks
 from .._checks import Numbers
 from .._data import row_weights, rows
 from ._checkpoints import Checkpoint, fingerprint, shapes
+from ._collapsed import collapsed_bound
+from ._compression import Statistics
 from ._exact import ExactModel, log_marginal_likelihood
 from ._objectives import Batch, elbo, whole
 from ._prediction import mean_log_density
@@ -81,8 +83,8 @@ class Fit(Generic[AnyModel]):
 
 def fit(
     model: AnyModel,
-    x: Numbers,
-    y: Numbers,
+    x: Numbers | Statistics,
+    y: Numbers | None = None,
     *,
     steps: int = 1000,
     objective: Objective | None = None,
@@ -107,8 +109,10 @@ def fit(
     **Arguments:**
 
     - `x` (N, D) or (N,), `y` (N, P) or (N,): data; NaN in `y` means not observed. `weight` (N,): repetitions of rows.
+      Instead of both, what [`latentforce.compress`][] made of the data of a shallow model, whose steps then cost the
+      same for any number of rows.
     - `objective`: a function of (model, batch, key); default `elbo` with `num_samples` draws, for an exact model
-      `log_marginal_likelihood`. `collapsed_bound` and `importance_weighted_bound` are others.
+      `log_marginal_likelihood`, for compressed data `collapsed_bound`; `importance_weighted_bound` is another.
     - `learning_rate`: a number or an Optax schedule for Adam; a number falls to zero along a cosine unless
       `decay=False` (0.01 without decay is the paper's).
     - `optimizer`: any Optax transformation instead, such as `optax.lbfgs()` for deterministic objectives.
@@ -144,13 +148,13 @@ def fit(
     if decay and (callable(learning_rate) or optimizer is not None):
         raise ValueError("`decay` must be False with a schedule or an optimizer, which have their own, got True.")
     patience = _checks.count("patience", patience)
-    data = data_for(model, x, y, weight)
+    data = compressed(model, x, y, weight, batch_size) if isinstance(x, Statistics) else data_for(model, x, y, weight)
+    default = default_objective(model, _checks.count("num_samples", num_samples))
+    whole_batches = batch_size is None or isinstance(data, Statistics) or batch_size >= data.x.shape[0]
     plan = Plan(
-        objective=objective or default_objective(model, _checks.count("num_samples", num_samples)),
+        objective=objective or (collapsed_bound if isinstance(data, Statistics) else default),
         optimizer=optimizer or adam(learning_rate, steps if decay is not False else None),
-        batch_size=None
-        if batch_size is None or batch_size >= data.x.shape[0]
-        else _checks.count("batch_size", batch_size),
+        batch_size=None if whole_batches else _checks.count("batch_size", batch_size),
         natural=natural,
         train_filters=model.train_filters,
         chunk=chunk,
@@ -173,7 +177,7 @@ class _Loop(Generic[AnyModel]):
         self,
         model: AnyModel,
         plan: Plan,
-        data: Batch,
+        data: Batch | Statistics,
         steps: int,
         held_out: tuple[Numbers, Numbers] | None,
         patience: int,
@@ -299,7 +303,15 @@ def hyperparameters(model: Any) -> dict[str, np.ndarray]:
     }
 
 
-def data_for(model: Any, x: Numbers, y: Numbers, weight: Numbers | None) -> Batch:
+def compressed(model: Any, data: Statistics, y: Any, weight: Any, batch_size: Any) -> Statistics:
+    """The data, in the model's dtype; all else that speaks of rows must be left out."""
+    for name, value in {"y": y, "weight": weight, "batch_size": batch_size}.items():
+        if value is not None:
+            raise ValueError(f"`{name}` must be None where the data are compressed, got {value!r}.")
+    return jax.tree.map(lambda leaf: leaf.astype(dtype_of(model)), data)
+
+
+def data_for(model: Any, x: Numbers, y: Numbers | None, weight: Numbers | None) -> Batch:
     dtype = dtype_of(model)
     inputs, targets = rows(x, y, model.num_inputs)
     if isinstance(model, ExactModel):

@@ -1,0 +1,200 @@
+"""Sweeps as such: they are kept as they come, go on where they stopped, and run wherever joblib sends them."""
+
+import json
+import subprocess
+import sys
+
+import joblib
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+from latentforce import cli
+from latentforce.experiments import EXPERIMENTS, _sweep, multistep, uci
+from latentforce.experiments._sweep import Measured, Page, Setup, SweepError, plain, reproduce
+
+
+class Squares:
+    """An experiment that needs no time."""
+
+    def __init__(self, broken=()):
+        self.broken, self.seen = broken, []
+
+    def cells(self, setup):
+        return [{"number": n} for n in range(setup.seeds or 4)]
+
+    def measure(self, cell, data):
+        self.seen.append(cell["number"])
+        if cell["number"] in self.broken:
+            raise ZeroDivisionError("no such number")
+        return {"square": np.float64(cell["number"] ** 2), "data": None if data is None else data.name}
+
+    def present(self, results):
+        figure = Figure()
+        figure.subplots().plot([row.result["square"] for row in results])
+        return Page("squares: " + ", ".join(str(row.result["square"]) for row in results), {"curve": figure})
+
+
+@pytest.fixture
+def squares(monkeypatch):
+    def use(**options):
+        experiment = Squares(**options)
+        monkeypatch.setattr(_sweep, "load", lambda name: experiment)
+        return experiment
+
+    return use
+
+
+def test_results_are_kept_and_presented(squares, tmp_path):
+    squares()
+    page = reproduce("cube", Setup(data=tmp_path / "numbers"), tmp_path / "out", shown=False)
+    assert page.text == "squares: 0.0, 1.0, 4.0, 9.0"
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {
+        "cube.json", "cube.md", "cube-curve.png", "cube-curve.pdf",
+    }  # fmt: skip
+    record = json.loads((tmp_path / "out" / "cube.json").read_text())
+    assert record["command"] == "latentforce reproduce cube" and record["labels"] == ["fig:model-comparison"]
+    assert [row["cell"]["number"] for row in record["cells"]] == [0, 1, 2, 3]
+    assert record["cells"][2]["result"] == {"square": 4.0, "data": "numbers"}
+    assert record["cells"][0]["seconds"] >= 0 and {"jax", "latentforce"} <= set(record["cells"][0]["versions"])
+
+
+def test_a_failure_costs_one_cell_and_the_rest_is_not_done_again(squares, tmp_path):
+    squares(broken=[2])
+    with pytest.raises(
+        SweepError, match=r"1 of 4 cells of 'cube' failed; .*number 2: ZeroDivisionError: no such number"
+    ):
+        reproduce("cube", Setup(), tmp_path, shown=False)
+    assert (tmp_path / "cube.md").read_text() == "squares: 0.0, 1.0, 9.0\n"
+    mended = squares()
+    assert reproduce("cube", Setup(), tmp_path, shown=False).text == "squares: 0.0, 1.0, 4.0, 9.0"
+    assert mended.seen == [2]
+    once_more = squares()
+    reproduce("cube", Setup(), tmp_path, again=True, shown=False)
+    assert once_more.seen == [0, 1, 2, 3]
+    fewer = squares()
+    assert reproduce("cube", Setup(seeds=2), tmp_path, shown=False).text == "squares: 0.0, 1.0" and not fewer.seen
+
+
+def test_quick_results_have_a_file_of_their_own(squares, tmp_path):
+    squares()
+    reproduce("cube", Setup(quick=True), tmp_path, shown=False)
+    assert (tmp_path / "cube-quick.json").exists() and not (tmp_path / "cube.json").exists()
+
+
+def test_another_files_results_are_refused(squares, tmp_path):
+    squares()
+    (tmp_path / "cube.json").write_text("{}")
+    with pytest.raises(ValueError, match=r"cube.json` must hold the results of an earlier run, got KeyError"):
+        reproduce("cube", Setup(), tmp_path, shown=False)
+    assert (tmp_path / "cube.json").read_text() == "{}"
+
+
+def test_an_interrupted_sweep_keeps_what_is_done(squares, tmp_path):
+    experiment = squares()
+    measure = experiment.measure
+
+    def stop(cell, data):
+        if cell["number"] == 2:
+            raise KeyboardInterrupt
+        return measure(cell, data)
+
+    experiment.measure = stop
+    with pytest.raises(KeyboardInterrupt):
+        reproduce("cube", Setup(), tmp_path, shown=False)
+    assert len(json.loads((tmp_path / "cube.json").read_text())["cells"]) == 2
+
+
+CLUSTER = """
+import sys, joblib
+from pathlib import Path
+from distributed import Client, LocalCluster
+from latentforce.experiments._sweep import Setup, reproduce
+
+if __name__ == "__main__":
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster):
+        with joblib.parallel_config("dask"):
+            page = reproduce("cube", Setup(), Path(sys.argv[1]), None, shown=False)
+    print(page.text)
+"""
+
+
+def test_a_dask_cluster_does_the_work(tmp_path):
+    """In a process of its own: a cluster leaves threads and sockets behind."""
+    (tmp_path / "cluster.py").write_text(CLUSTER)
+    command = [sys.executable, str(tmp_path / "cluster.py"), str(tmp_path / "out")]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert run.returncode == 0, run.stderr
+    assert "dlfm-vfrf" in run.stdout
+    assert json.loads((tmp_path / "out" / "cube.json").read_text())["cells"]
+
+
+def test_plain_numbers():
+    value = plain({"a": np.array([1.0 / 3, np.nan, np.inf]), "b": (np.int64(3), "text", None, True)})
+    assert value == {"a": [0.333333, None, None], "b": [3, "text", None, True]}
+
+
+def test_command_line(tmp_path, capsys):
+    assert cli.main(["reproduce", "list", "--json"]) == 0
+    assert set(json.loads(capsys.readouterr().out)["experiments"]) == set(EXPERIMENTS)
+    assert cli.main(["reproduce", "cube", "--out", str(tmp_path)]) == 0
+    assert f"figures are in {tmp_path}" in capsys.readouterr().out
+    assert (tmp_path / "cube.json").exists()
+    assert cli.main(["reproduce", "square", "--out", str(tmp_path)]) == 2
+    assert "square" in capsys.readouterr().err
+
+
+def test_jobs_in_other_processes(tmp_path):
+    """Two at a time; both give what one would have given alone."""
+    page = reproduce("cube", Setup(), tmp_path / "two", 2, shown=False)
+    assert page.text == reproduce("cube", Setup(), tmp_path / "one", 1, shown=False).text
+    joblib.externals.loky.get_reusable_executor().shutdown(wait=True)
+
+
+def test_multistep_small():
+    cell = {"model": "dlfm-driven, M = 20", "draws": 2, "steps": 3}
+    result = plain(multistep.measure(cell))
+    assert len(result["rmse"]) == len(result["nmll"]) == 2 and 0.05 < result["oracle"] < 0.2
+    assert np.isfinite(result["picture"]["hidden_draws"]).all()
+    page = multistep.present([Measured(cell, result)])
+    assert "0.0" in page.text and len(page.figures["posteriors"].axes) == 1
+    other = Measured(cell | {"model": "dlfm-vfrf"}, result | {"rmse": [1.0, 3.0], "nmll": [0.0, 0.0]})
+    page = multistep.present([Measured(cell, result), other])
+    assert "`dlfm-driven, M = 20` is better in RMSE" in page.text
+    assert "| 2.000 ± 1.414 " in page.text and "0.095 ± 0.010" in page.text
+
+
+def test_uci_cells():
+    full = uci.cells(Setup())
+    assert {cell["set"] for cell in full} == set(uci.BUILT_IN) and {cell["depth"] for cell in full} == {1, 2, 3}
+    assert {cell["model"] for cell in full} == {*uci.SETTINGS, uci.PEER}
+    with pytest.raises(ValueError, match=r"`data` must be a folder with boston\.csv\.gz"):
+        uci.cells(Setup(data=_sweep.Path("nowhere")))
+
+
+def test_uci_splits():
+    x, y = uci.load("friedman", None)
+    one, other = uci.split(x, y, 0), uci.split(x, y, 1)
+    assert one.train[0].shape == (900, 8) and one.test[1].shape == (100,)
+    assert one.train[0].min() == 0 and one.train[0].max() == pytest.approx(3)
+    assert one.train[1].std() == pytest.approx(1) and not np.array_equal(one.test[1], other.test[1])
+    together = np.sort(np.concatenate([one.train[1], one.test[1]]))
+    np.testing.assert_allclose(together * one.scale + np.mean(y) - np.mean(together * one.scale), np.sort(y))
+
+
+def test_uci_small(tmp_path):
+    cell = {"set": "friedman", "model": "ours", "depth": 2, "seeds": 2, "steps": 2, "frequencies": 3, "rows": 60}
+    result = plain(uci.measure(cell, None))
+    assert all(np.isfinite(result[score]).all() and len(result[score]) == 2 for score in ("rmse", "nmll", "bound"))
+    names = ("iddgp", "dlfm-vfrf", "ours")
+    worse = [result | {"rmse": [9.0 - i, 9.0 - i], "nmll": [1.0 * i, 2.0 * i]} for i in range(3)]
+    rows = [
+        Measured(cell | {"set": one, "model": name}, numbers)
+        for one in ("a", "b", "c")
+        for name, numbers in zip(names, worse, strict=True)
+    ]
+    page = uci.present(rows)
+    assert "`ours-2` before `dlfm-vfrf-2` by RMSE on 3 of 3 (a, b, c)" in page.text
+    assert "where their ranks are 1.91 apart" in page.text  # Demšar's table: q = 2.343 for three models
+    assert len(page.figures["scores"].axes) == 6
+    assert uci.present(rows[:1]).text
