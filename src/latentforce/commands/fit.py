@@ -12,7 +12,7 @@ from ..estimators._classifier import LatentForceClassifier
 from ..estimators._regressor import LatentForceRegressor
 from ..files._columns import DataFileError
 from ..files._tables import stem
-from ..inference._training import STOPPED, History
+from ..inference._training import STOPPED
 from . import Outcome
 from ._arguments import Usage
 from ._data import Data, for_training
@@ -20,7 +20,7 @@ from ._interrupts import stoppable
 from ._outputs import keep, ready
 from ._scores import scores, told
 
-ENDS = {History().stopped: None, STOPPED: "stopped by Ctrl-C"}  # what an end is called here
+ENDS = {STOPPED: "stopped by Ctrl-C"}  # what an end is called here
 
 
 def run(options: Namespace) -> Outcome:
@@ -75,7 +75,7 @@ def _estimator(options: Namespace, categorical: bool, callback: Any) -> Any:
 
 def _outcome(estimator: Any, out: Path, data: Data, found: dict[str, Any] | None, quiet: bool) -> Outcome:
     history, summary = estimator.history_, estimator.summary()
-    early = ENDS.get(history.stopped, history.stopped)
+    early = ENDS.get(history.stopped, history.stopped) if history.ended_early else None
     notes = [
         str(summary),
         data.dropped and f"{data.dropped} of {data.dropped + len(data.inputs)} rows have no target and were left out.",

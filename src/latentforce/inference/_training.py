@@ -26,7 +26,7 @@ from ._objectives import Batch, elbo, whole
 from ._prediction import mean_log_density
 from ._steps import AnyModel, Objective, Plan, adam, advance, assemble, begin, dtype_of, is_hyperparameter
 
-STOPPED = "stopped by the callback"
+DONE, CONVERGED, STOPPED = "all steps done", "converged", "stopped by the callback"
 
 
 class TrainingError(RuntimeError):
@@ -59,7 +59,12 @@ class History:
     parameters: list[dict[str, np.ndarray]] = field(default_factory=list)  # all but the posteriors'
     held_out: list[float] = field(default_factory=list)  # log density for each held-out row
     retries: int = 0
-    stopped: str = "all steps done"
+    stopped: str = DONE
+
+    @property
+    def ended_early(self) -> bool:
+        """Whether more steps might have gained something."""
+        return self.stopped != DONE and not self.stopped.startswith(CONVERGED)
 
 
 class Progress(NamedTuple):
@@ -97,6 +102,7 @@ def fit(
     weight: Numbers | None = None,
     held_out: tuple[Numbers, Numbers] | None = None,
     patience: int = 10,
+    tolerance: float | None = None,
     callback: Callable[[Progress], bool | None] | None = None,
     chunk: int = 100,
     checkpoint: str | os.PathLike | None = None,
@@ -120,6 +126,8 @@ def fit(
     - `natural`: size of natural-gradient steps for q of the last layer (1 is exact for one layer and Gaussian noise);
       None trains it like all else.
     - `held_out`: `(x, y)` to stop early on: after `patience` chunks without a better log density; the best is kept.
+    - `tolerance`: stop where the best objective of a chunk is not this much above that of all before (nats a row); for
+      deterministic objectives.
     - `callback`: called after every chunk of `chunk` steps with a `Progress`; stops the training by returning True.
     - `checkpoint`: a file that the training is written to every `every` steps (at the end of that chunk) and when it
       ends; with `resume=True` it goes on from that file, if there is one, to the result it would have had, to the bit.
@@ -142,7 +150,7 @@ def fit(
         for name, value in unused.items():
             if value is not None:
                 raise ValueError(f"`{name}` must be None for an exact model, got {value!r}.")
-    for name, value in (("learning_rate", learning_rate), ("natural", natural)):
+    for name, value in (("learning_rate", learning_rate), ("natural", natural), ("tolerance", tolerance)):
         if isinstance(value, int | float) and not 0 <= value < math.inf:
             raise ValueError(f"`{name}` must be finite and not negative, got {value!r}.")
     if decay and (callable(learning_rate) or optimizer is not None):
@@ -159,7 +167,7 @@ def fit(
         train_filters=model.train_filters,
         chunk=chunk,
     )
-    loop = _Loop(model, plan, data, steps, held_out, patience, callback, seed)
+    loop = _Loop(model, plan, data, steps, held_out, patience, tolerance, callback, seed)
     if checkpoint is not None:
         rate = learning_rate if isinstance(learning_rate, int | float) else "a schedule"
         loop.keep(checkpoint, every, resume, {"learning_rate": rate, "num_samples": num_samples, "seed": seed})
@@ -181,10 +189,12 @@ class _Loop(Generic[AnyModel]):
         steps: int,
         held_out: tuple[Numbers, Numbers] | None,
         patience: int,
+        tolerance: float | None,
         callback: Callable[[Progress], bool | None] | None,
         seed: int,
     ):
-        self.plan, self.data, self.steps, self.patience, self.callback = plan, data, steps, patience, callback
+        self.plan, self.data, self.steps, self.callback = plan, data, steps, callback
+        self.patience, self.tolerance = patience, tolerance
         self.held_out = None if held_out is None else data_for(model, *held_out, None)
         self.key = jax.random.key(seed)
         self.state, self.fixed = begin(model, plan)
@@ -200,7 +210,11 @@ class _Loop(Generic[AnyModel]):
         """Write checkpoints, and go on from the one that is there if that is asked for."""
         plan = self.plan
         identity |= {"steps": self.steps, "chunk": plan.chunk, "batch_size": plan.batch_size, "natural": plan.natural}
-        identity |= {"train_filters": plan.train_filters, "held_out": fingerprint(self.held_out)}
+        identity |= {
+            "tolerance": self.tolerance,
+            "train_filters": plan.train_filters,
+            "held_out": fingerprint(self.held_out),
+        }
         identity |= {"data": fingerprint(self.data), "model": shapes((self.state, self.fixed))}
         self.checkpoint = Checkpoint(path, every, identity)
         trees = {"state": self.state, "fixed": self.fixed, "best": self.model}
@@ -213,7 +227,7 @@ class _Loop(Generic[AnyModel]):
 
     def run(self) -> Fit[AnyModel]:
         failures = 0
-        while self.done < self.steps and not self._stale():
+        while self.done < self.steps and not self._over():
             state, (failed, objective, norm) = advance(
                 self.state, self.fixed, self.data, self._attempt_key(), self.plan, self.steps
             )
@@ -225,7 +239,7 @@ class _Loop(Generic[AnyModel]):
             count = min(self.plan.chunk, self.steps - self.done)
             self.state, self.done = state._replace(scale=jnp.minimum(2 * state.scale, 1.0)), self.done + count
             self._record(np.asarray(objective)[:count], np.asarray(norm)[:count])
-            self._save(last=self.done == self.steps or self._stale())
+            self._save(last=self.done == self.steps or self._over())
             if self._told_to_stop():
                 self._save(last=True)
                 break
@@ -266,6 +280,18 @@ class _Loop(Generic[AnyModel]):
             history.held_out.append(score)
             if self.best is None or score > self.best[0]:
                 self.best = (score, self.model, len(history.held_out))
+
+    def _over(self) -> bool:
+        """Whether there is nothing more to gain."""
+        return self._stale() or self._converged()
+
+    def _converged(self) -> bool:
+        """Whether the objective has not risen in the last chunk, by more than the tolerance."""
+        before, last = self.history.objective[: -self.plan.chunk], self.history.objective[-self.plan.chunk :]
+        if self.tolerance is None or not before or max(last) > max(before) + self.tolerance:
+            return False
+        self.history.stopped = f"{CONVERGED}: no gain above {self.tolerance:g} since step {len(before)}"
+        return True
 
     def _stale(self) -> bool:
         """Whether the held-out score has not risen for long."""

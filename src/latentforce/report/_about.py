@@ -90,7 +90,7 @@ def training(subject: Subject) -> Section:
     history = subject.estimator.history_
     found = learned(history)
     sentences = [convergence(subject)]
-    if history.stopped != "all steps done":
+    if history.ended_early:
         sentences.append(f"Training ended early: {history.stopped}.")
     if history.retries:
         sentences.append(f"It went back and on with smaller steps {count(history.retries, 'time')}.")
