@@ -27,12 +27,14 @@ def train_together(
     num_samples: int,
     batch_size: int | None = None,
     chunk: int = 500,
-    callback: Callable[[int], None] | None = None,
+    callback: Callable[[np.ndarray, Model], None] | None = None,
+    seed: int = 0,
 ) -> tuple[Model, np.ndarray]:
     """The trained models, stacked, and the objective of each at each step (S, steps).
 
-    All data sets (x (N,) or (N, D), y (N,)) have the same shape, all models one structure; `callback` hears of the
-    steps done. `fit` without its safety net: a model that fails keeps its last good state.
+    All data sets (x (N,) or (N, D), y (N,)) have the same shape, all models one structure. `fit` without its safety
+    net: a model that fails keeps its last good state. After each chunk `callback` sees how many steps each model has
+    done (S,), which tells that, and the models, stacked.
     """
     plan = Plan(
         objective=default_objective(models[0], num_samples),
@@ -46,14 +48,14 @@ def train_together(
     batches = jax.vmap(whole)(*_columns(data, dtype))
     begun = [begin(model, plan) for model in models]
     states, fixed = _stack([state for state, _ in begun]), _stack([rest for _, rest in begun])
-    keys = jax.random.split(jax.random.key(0), len(models))
+    keys = jax.random.split(jax.random.key(seed), len(models))
     objectives = []
-    for chunk_index in range(-(-steps // plan.chunk)):
+    for _ in range(-(-steps // plan.chunk)):
         states, (_, objective, _) = _advance(states, fixed, batches, keys, plan, steps)
         objectives.append(np.asarray(objective)[:, : plan.chunk])
         if callback is not None:
-            callback(min((chunk_index + 1) * plan.chunk, steps))
-    return jax.vmap(assemble)(states, fixed), np.concatenate(objectives, axis=1)[:, :steps]
+            callback(np.asarray(states.step), _assemble(states, fixed))
+    return _assemble(states, fixed), np.concatenate(objectives, axis=1)[:, :steps]
 
 
 def judge(models: Model, data: list[tuple[np.ndarray, np.ndarray]], num_samples: int) -> Scores:
@@ -74,6 +76,9 @@ def _advance(states: Any, fixed: Any, batches: Batch, keys: Array, plan: Plan, s
     return jax.vmap(lambda state, rest, batch, key: advance(state, rest, batch, key, plan, steps))(
         states, fixed, batches, keys
     )
+
+
+_assemble = jax.jit(jax.vmap(assemble))
 
 
 @precise
