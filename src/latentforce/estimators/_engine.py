@@ -164,7 +164,7 @@ def _train(model: Any, rows: Rows, choices: Choices, settings: Settings, said: l
     options: dict[str, Any] = {"learning_rate": choices.learning_rate}
     if closed:  # a thousandth of a nat in all is nothing
         rows_in_all = rows.weight.sum() if rows.statistics is None else float(rows.statistics.num_data)
-        options = {"optimizer": LBFGS, "tolerance": max(1e-3 / rows_in_all, 1e-12)}
+        options = {"optimizer": LBFGS, "tolerance": max(1e-3 / rows_in_all, 1e-10)}
     if not exact and sums is None:
         sampled = _objective(choices.num_samples if model.depth > 1 else 1)
         options |= {"objective": collapsed_bound if closed else sampled}

@@ -24,6 +24,7 @@ def draw_curves(found: Found) -> Figure:
     """Bound and scores over the steps, means and standard deviations over seeds (`fig:timit` a)."""
     sizes = sorted({size for name, size in found if name in CURVES})
     styles = dict(zip(sizes[:1] + sizes[1:][-1:], (":", "-"), strict=False))
+    freed = {one["free_after"] for (name, _), one in found.items() if name == LATE}
     figure = Figure(figsize=(11, 3.6), layout="constrained")
     for ax, (part, called) in zip(figure.subplots(1, len(PANELS)), PANELS.items(), strict=True):
         ends: list[float] = []
@@ -34,23 +35,23 @@ def draw_curves(found: Found) -> Figure:
         if ends:
             margin = 0.06 * (max(ends) - min(ends)) or 1.0
             ax.set_ylim(min(ends) - margin, max(ends) + margin)
-        late = {one["free_after"] for (name, _), one in found.items() if name == LATE}
-        for step in late:
-            ax.axvline(step, color=GREY, lw=0.8, ls=(0, (1, 3)))
+        for step in freed:
+            ax.axvline(step, color=GREY, lw=1, ls="--")
         dress(ax, "step", called)
     keys = [Line2D([], [], color=color, label=label) for label, color in CURVES.values()]
     keys += [Line2D([], [], color=INK, ls=style, label=f"M = {size}") for size, style in styles.items()]
+    keys += [Line2D([], [], color=GREY, ls="--", lw=1, label=f"later: after {step} steps") for step in freed]
     title = "ODE parameters trained"
     figure.legend(handles=keys, loc="outside upper center", ncols=len(keys), frameon=False, title=title)
     return figure
 
 
 def _curve(ax: Axes, steps: np.ndarray, curves: np.ndarray, color: str, style: str) -> list[float]:
-    """Mean and standard deviation; lowest and highest value after the first tenth, which is off every scale."""
+    """Mean and standard deviation; lowest and highest value after the first quarter, which is off every scale."""
     mean, deviation = curves.mean(axis=0), curves.std(axis=0)
     ax.fill_between(steps, mean - deviation, mean + deviation, color=color, alpha=0.15, lw=0)
     ax.plot(steps, mean, color=color, ls=style, lw=1.6)
-    settled = np.concatenate([mean - deviation, mean + deviation])[np.tile(steps > steps[-1] / 10, 2)]
+    settled = np.concatenate([mean - deviation, mean + deviation])[np.tile(steps > steps[-1] / 4, 2)]
     settled = settled[np.isfinite(settled)]
     return [float(settled.min()), float(settled.max())] if settled.size else []
 
@@ -72,7 +73,7 @@ def draw_scores(found: Found) -> Figure:
                 capsize=3,
                 color=ROWS[name][1],
             )
-        dress(ax, f"test {called}, standardised (lower is better)", "")
+        dress(ax, f"test {called} (lower is better)", "")
         ax.grid(axis="both", color="#e6e6e6", lw=0.6)
     axes[0].set_yticks(range(len(shown)), [f"{ROWS[name][0]} - {size}" for name, size in shown])
     axes[0].set_ylim(len(shown) - 0.5, -0.5)

@@ -12,6 +12,7 @@ from jax import Array
 
 from .._linalg import precise
 from ..depth._model import Model
+from ..features._points import InducingPoints
 from ..inference._objectives import Batch, whole
 from ..inference._prediction import Prediction, fixed_normals
 from ..inference._scores import Scores, scores
@@ -73,9 +74,16 @@ def _columns(data: list[tuple[np.ndarray, np.ndarray]], dtype: Any) -> tuple[Arr
 
 @partial(jax.jit, static_argnames=("plan", "steps"))
 def _advance(states: Any, fixed: Any, batches: Batch, keys: Array, plan: Plan, steps: int) -> Any:
-    return jax.vmap(lambda state, rest, batch, key: advance(state, rest, batch, key, plan, steps))(
-        states, fixed, batches, keys
-    )
+    """All at once; on a CPU one after the other where triangular systems are solved: XLA solves batches of them on the
+    threads that it waits on, with few cores for ever.
+    """
+
+    def one(job: tuple[Any, Any, Batch, Array]) -> Any:
+        return advance(*job, plan, steps)
+
+    solving = any(isinstance(layer.features, InducingPoints) for layer in fixed.layers)
+    at_once = partial(jax.lax.map, one) if solving and jax.default_backend() == "cpu" else jax.vmap(one)
+    return at_once((states, fixed, batches, keys))
 
 
 _assemble = jax.jit(jax.vmap(assemble))

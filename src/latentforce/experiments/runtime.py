@@ -34,7 +34,7 @@ def cells(setup: Setup) -> list[Cell]:
     """One for each model, M and dtype on the device that is here; of the peer, where it is installed, in float64."""
     device = jax.devices()[0].platform
     effort = {"steps": 20, "rounds": 5} if device == "gpu" else {"steps": 1, "rounds": 3}
-    common: Cell = {"device": device, "samples": setup.choose(10_000, 1000)}
+    common: Cell = {"device": device, "samples": setup.choose(10_000, 1000), "window": WINDOW, "free_after": 0}
     common |= setup.choose(effort, {"steps": 5, "rounds": 3})
     rows = []
     for size in setup.choose((100, 200, 300, 400), (20, 40)):
@@ -50,7 +50,7 @@ def measure(cell: Cell, data: Path | None = None) -> dict[str, Any]:
     device = jax.devices()[0]
     if cell["device"] != device.platform:
         raise ValueError(f"`device` of the cell must be {device.platform!r}, which is here, got {cell['device']!r}.")
-    train = split(signal(None, cell["samples"], WINDOW), seed=0).train
+    train = split(signal(None, cell["samples"], cell["window"]), seed=0).train
     timer = (_peer_timer if cell["model"] == PEER else _timer)(cell, *train)
     timer()
     machine = f"{os.cpu_count()} cores" if device.platform == "cpu" else device.device_kind
@@ -60,7 +60,7 @@ def measure(cell: Cell, data: Path | None = None) -> dict[str, Any]:
 def _timer(cell: Cell, x: np.ndarray, y: np.ndarray) -> Any:
     """A function that takes some training steps on all rows, waits for them, and gives the seconds for each."""
     with jax.enable_x64(cell["dtype"] == "float64"):
-        model = SETTINGS[cell["model"]].build(x, y, cell["frequencies"])
+        model = SETTINGS[cell["model"]].build(x, y, cell)
         plan = Plan(
             objective=default_objective(model, SAMPLES["train"]),
             optimizer=adam(0.01, None, 0.999),
@@ -108,8 +108,9 @@ def present(results: list[Measured]) -> Page:
         if (device, PEER, "float64") not in times:
             rows.append([machine, f"{PEER}: not installed", "", *[""] * len(sizes)])
     about = f"""Two layers, {SAMPLES["train"]} samples, all {results[0].result["rows"]} rows in every step, Adam: the
-        speech experiment's training. Medians over rounds of whole compiled steps, compilation apart. gpytorch's deep GP has
-        2M + 1 inducing points, as many as there are features at M frequencies, and runs in the same process; it comes with the `benchmarks` extra."""
+        speech experiment's training. Medians over rounds of whole compiled steps, compilation apart. gpytorch's deep
+        GP has 2M + 1 inducing points, as many as there are features at M frequencies, and runs in the same process;
+        it comes with the `benchmarks` extra."""
     header = ["where", "model", "dtype", *(f"M = {size}" for size in sizes)]
     parts = ["## Seconds a training step (`tab:running-time`)", paragraph(about), table(header, rows), verdict(times)]
     return Page("\n\n".join(part for part in parts if part), {"seconds": draw(times, machines)})

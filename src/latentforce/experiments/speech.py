@@ -16,7 +16,7 @@ from ..depth._model import Model
 from ..dynamics._filters import FirstOrder
 from ..inference._steps import adam
 from ..presets import build
-from ._sound import describe, signal, split
+from ._sound import RANGE, describe, signal, split
 from ._speech_claims import LATE, SCORES, Found, failures, verdict
 from ._speech_figures import draw_curves, draw_scores
 from ._sweep import Cell, Measured, Page, Setup
@@ -26,9 +26,12 @@ from ._together import judge, train_together
 SAMPLES = {"train": 5, "test": 100}  # draws of the hidden layer
 WINDOW = 32  # samples of the moving average: 2 ms
 MEMORY = 20e9  # bytes that a cell may take on the accelerator
-MATRICES = 12  # of rows times features that a step holds at once, roughly
+MATRICES = 20  # of rows times features that a step holds at once, at most
 PER_SEED = ("bound", "rmse", "nmll", "coverage", "done")
-PAPER = {"interval": (-1.0, 4.0), "lengthscale": 0.1, "variance": 0.1, "likelihood": Gaussian(0.01)}
+PAPER = {
+    "interval": (-1.0, 4.0), "lengthscale": 0.1, "variance": 0.1, "filter": FirstOrder(1.0, 0.01),
+    "likelihood": Gaussian(0.01),
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -41,11 +44,14 @@ class Setting:
     learning_rate: float = 0.01
     decay: bool = False  # along a cosine
     memory: float = 0.999  # of Adam for the size of gradients
+    local: bool = False  # the length-scale is the width of the moving average
 
-    def build(self, x: np.ndarray, y: np.ndarray, frequencies: int, free_after: int = 0) -> Model:
-        """The model, whose ODE parameters are trained after so many steps."""
-        options = PAPER | {"filter": FirstOrder(1.0, 0.01), "train_filters": free_after} | self.options
-        return build(self.preset, x, y, num_frequencies=frequencies, **options)
+    def build(self, x: np.ndarray, y: np.ndarray, cell: Cell) -> Model:
+        """The model for one split."""
+        options = PAPER | {"num_frequencies": cell["frequencies"], "train_filters": cell["free_after"]} | self.options
+        if self.local:
+            options["lengthscale"] = RANGE * cell["window"] / cell["samples"]
+        return build(self.preset, x, y, **options)
 
 
 SETTINGS = {
@@ -57,10 +63,11 @@ SETTINGS = {
     "dlfm-driven": Setting(
         "dlfm-driven",
         "driven features, ours",
-        {"interval": (-0.1, 3.1), "lengthscale": 0.01, "variance": None},
+        {"interval": (-0.1, 3.1), "variance": None},
         learning_rate=0.05,
         decay=True,
         memory=0.99,
+        local=True,
     ),
 }
 
@@ -76,12 +83,10 @@ def cells(setup: Setup) -> list[Cell]:
         "every": setup.choose(100, 30),
         "dtype": "float32",
     } | describe(setup.data)
-    rows = []
+    rows, late = [], setup.choose(2000, 120)
     for name in SETTINGS:
         for size in _sizes(name, sizes, setup.quick):
-            cell = {"model": name, "frequencies": size, "free_after": 0}
-            if name == LATE:
-                cell["free_after"] = setup.choose(2000, 120)
+            cell = {"model": name, "frequencies": size, "free_after": late if name == LATE else 0}
             seeds = list(range(setup.seeds or setup.choose(10, 2)))
             rows += [cell | {"seeds": group} | common for group in groups(seeds, size, common["samples"])]
     return rows
@@ -118,7 +123,7 @@ def measure(cell: Cell, data: Path | None) -> dict[str, Any]:
 
     with jax.enable_x64(cell["dtype"] == "float64"):
         _, objective = train_together(
-            [setting.build(*one.train, cell["frequencies"], cell["free_after"]) for one in splits],
+            [setting.build(*one.train, cell) for one in splits],
             [one.train for one in splits],
             adam(setting.learning_rate, steps if setting.decay else None, setting.memory),
             steps,
