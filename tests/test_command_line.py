@@ -408,6 +408,21 @@ def test_ctrl_c_keeps_the_model(data):
     assert 0 < estimator.history_.steps[-1] < 1_000_000 and np.all(np.isfinite(estimator.predict(DATA.select("day"))))
 
 
+def test_stopped_and_resumed_is_as_if_never_stopped(capsys, monkeypatch, data):
+    training = ("fit", data, "--target", "level", *QUICK, "--steps", 300, "--likelihood", "student-t", "--quiet")
+    assert called(capsys, *training, "--out", "whole.lforce") == (0, "", "")
+    kept = ("--checkpoint", "state", "--every", 100, "--out", "parts.lforce")
+    with monkeypatch.context() as patch:
+        patch.setattr(fit, "stoppable", lambda: contextlib.nullcontext(lambda progress: progress.step >= 100))
+        assert called(capsys, *training, *kept)[0] == 0
+    assert lf.load("parts.lforce").history_.steps[-1] < 200
+    assert "is there already" in refused(capsys, *training, *kept, "--resume")  # the model of the first part
+    assert called(capsys, *training, *kept, "--resume", "--force") == (0, "", "")
+    whole, parts = lf.load("whole.lforce"), lf.load("parts.lforce")
+    assert parts.history_.steps[-1] == 300 and parts.history_.objective == whole.history_.objective
+    np.testing.assert_array_equal(parts.predict(DATA.select("day")), whole.predict(DATA.select("day")))
+
+
 def test_nobody_reads_on():
     read, write = os.pipe()
     os.close(read)

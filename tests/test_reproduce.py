@@ -183,7 +183,7 @@ def test_uci_splits():
 
 
 def test_uci_small(tmp_path):
-    cell = {"set": "friedman", "model": "ours", "depth": 2, "seeds": 2, "steps": 2, "frequencies": 3, "rows": 60}
+    cell = {"set": "friedman", "model": "ours", "depth": 2, "seeds": [0, 1], "steps": 2, "frequencies": 3, "rows": 60}
     result = plain(uci.measure(cell, None))
     assert all(np.isfinite(result[score]).all() and len(result[score]) == 2 for score in ("rmse", "nmll", "bound"))
     names = ("iddgp", "dlfm-vfrf", "ours")
