@@ -12,6 +12,7 @@ from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import latentforce as lf
+from latentforce.estimators._choices import choose
 from latentforce.estimators._table import Table
 
 GENERATOR = np.random.default_rng(0)
@@ -318,3 +319,29 @@ def test_bad_options(options, message):
         lf.LatentForceRegressor().set_params(**options).fit(X, Y)
     with pytest.raises(ValueError, match="`coverage` must lie between 0 and 1"):
         lf.LatentForceRegressor().predict_interval(X, coverage=95.0)
+
+
+def test_rows_held_out_end_the_training():
+    generator = np.random.default_rng(0)
+    data = generator.uniform(size=(120, 4))
+    noisy = np.sin(6 * data[:, 0]) + generator.standard_normal(120)
+    small = {"num_frequencies": 2, "width": 1, "directions": 2, "random_state": 0}
+    model = lf.LatentForceRegressor(steps=200, learning_rate=0.3, **small).fit(data, noisy)
+    assert model.choices_.validation_fraction == 0.1 and not model.history_.ended_early
+    held = np.random.default_rng(model.seed_).permutation(120)[:12]
+    score = model.log_score(data[held], noisy[held]) + np.log(model.targets_.scale[0])
+    assert score == pytest.approx(max(model.history_.held_out), abs=0.02)  # the best of all that there were
+    weight = generator.uniform(size=120)
+    with pytest.raises(ValueError, match="`validation_fraction` must be 0 where rows"):
+        lf.LatentForceRegressor(validation_fraction=0.2).fit(data, noisy, weight)
+    with pytest.raises(ValueError, match="`validation_fraction` must be 0 for an exact model"):
+        lf.LatentForceRegressor("exact-lfm", validation_fraction=0.2).fit(data, noisy)
+
+
+def test_choices_for_few_rows():
+    rows = {455: (8, 0.1), 99: (2, 0.0), 2000: (26, 0.0)}
+    for num_rows, expected in rows.items():
+        chosen = choose("dlfm-driven", num_rows, 13, collapses=True)
+        assert (chosen.directions, chosen.validation_fraction) == expected
+    assert choose("lfm-driven", 455, 13, collapses=True).validation_fraction == 0
+    assert choose("lfm-driven", 455, 13, collapses=True, validation_fraction=0.2).optimizer == "adam"

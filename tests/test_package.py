@@ -21,12 +21,12 @@ import latentforce as lf
 from latentforce import cli, demo
 
 PUBLIC = {
-    "Bernoulli", "DrivenFourier", "ExtrapolationWarning", "FirstOrder", "Gaussian", "HarmonicFourier",
+    "Batches", "Bernoulli", "DrivenFourier", "ExtrapolationWarning", "FirstOrder", "Gaussian", "HarmonicFourier",
     "HeteroscedasticGaussian", "Identity", "InducingPoints", "LatentForceClassifier", "LatentForceRegressor",
     "LinearODE", "Matern", "Model", "Poisson", "Process", "RandomFourier", "SecondOrder", "SquaredExponential",
     "StudentT", "TrainingError", "absorb", "build", "collapse", "collapsed_bound", "compress", "compress_chunks",
-    "condition", "elbo", "fit", "force", "hidden_marginals", "importance_weighted_bound", "laplace", "load",
-    "log_marginal_likelihood", "predict", "predict_mean", "presets", "sample_functions", "scores", "whole",
+    "condition", "distribute", "elbo", "fit", "force", "hidden_marginals", "importance_weighted_bound", "laplace",
+    "load", "log_marginal_likelihood", "predict", "predict_mean", "presets", "sample_functions", "scores", "whole",
 }  # fmt: skip
 MODULES = sorted(
     name for _, name, _ in pkgutil.walk_packages(lf.__path__, "latentforce.") if not name.endswith("__main__")

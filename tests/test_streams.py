@@ -8,6 +8,8 @@ import pytest
 
 import latentforce as lf
 from latentforce.estimators import _engine
+from latentforce.estimators._streams import Survey
+from latentforce.estimators._table import Table
 
 OPTIONS = {"num_frequencies": 8, "steps": 8}
 
@@ -89,11 +91,47 @@ def test_bad_chunks(source, message):
         lf.LatentForceRegressor("lfm-driven").fit_chunks(source)
 
 
+def test_models_that_are_trained_by_batches():
+    """Deep ones, of columns of all kinds, whose ranges, levels and units no single chunk knows."""
+    generator = np.random.default_rng(2)
+    x, level = np.sort(generator.uniform(3.0, 13.0, 600)), np.repeat(["low", "high", "none"], 200)
+    y = 1e4 + 50 * (np.sin(x) + (level == "high"))
+    frame = pd.DataFrame({"x": x, "level": level})
+    fitted = lf.LatentForceRegressor("dgp-driven", num_frequencies=3, steps=60, width=1, batch_size=50)
+    fitted.fit_chunks(lambda: ((frame[k : k + 70], y[k : k + 70]) for k in range(0, 600, 70)))
+    assert fitted.record_["rows"] == 600 and fitted.choices_.batch_size == 50 and fitted.n_iter_ == 60
+    assert fitted.table_ == Table.of(frame)
+    np.testing.assert_allclose((fitted.targets_.shift, fitted.targets_.scale), ([y.mean()], [y.std()]), rtol=1e-12)
+    assert fitted.score(frame, y) > 0.5
+
+
+def test_a_sample_of_all_chunks():
+    """Some thousand rows, as likely from any chunk, and the ends of each column."""
+    pieces = [(np.stack([np.full(1000, k), np.arange(1000.0)], axis=1), np.full(1000, k)) for k in range(20)]
+    x, y, weight = Survey(pieces, scaled=False).sample()
+    assert 1000 < weight.sum() < 2**12 and weight[-4:].tolist() == [0.0] * 4
+    np.testing.assert_allclose(x[:-4, 0] * 19, y[:-4, 0])
+    assert np.bincount(y[:-4, 0].astype(int)).min() > 50
+    assert x.min(axis=0).tolist() == [0.0, 0.0] and x.max(axis=0).tolist() == [1.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ([], "`chunks` must hold some data"),
+        (iter([(np.zeros((3, 2)), np.zeros(3))]), "`chunks` must be something to go through again and again"),
+        ([(np.zeros((3, 2)), np.zeros(3), np.ones(3))], "`chunks` must have no weights"),
+        ([(pd.DataFrame({"a": [1.0]}), [1.0]), (pd.DataFrame({"b": [1.0]}), [1.0])], "`chunks` must all have the same"),
+    ],
+)
+def test_bad_chunks_for_batches(source, message):
+    with pytest.raises(ValueError, match=message):
+        lf.LatentForceRegressor("dlfm-driven").fit_chunks(source)
+
+
 def test_models_that_cannot_be_summed_up(data):
-    with pytest.raises(ValueError, match="`model` must be shallow, of Fourier features"):
-        lf.LatentForceRegressor("dlfm-driven").fit_chunks(chunks(*data))
-    with pytest.raises(ValueError, match="`batch_size` must be None"):
-        lf.LatentForceRegressor("lfm-driven", batch_size=100).fit_chunks(chunks(*data))
+    with pytest.raises(ValueError, match="`model` must not be exact for data in chunks"):
+        lf.LatentForceRegressor("exact-gp").fit_chunks(chunks(*data))
     assert not hasattr(lf.LatentForceRegressor("dlfm-driven"), "partial_fit")
     assert not hasattr(lf.LatentForceRegressor("lfm-driven", likelihood="student-t"), "partial_fit")
 

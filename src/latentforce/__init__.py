@@ -21,6 +21,7 @@ from .features._driven import DrivenFourier as DrivenFourier
 from .features._harmonic import HarmonicFourier as HarmonicFourier
 from .features._points import InducingPoints as InducingPoints
 from .features._random import RandomFourier as RandomFourier
+from .inference._batches import Batches as Batches
 from .inference._collapsed import absorb as absorb
 from .inference._collapsed import collapse as collapse
 from .inference._collapsed import collapsed_bound as collapsed_bound
@@ -37,6 +38,7 @@ from .inference._objectives import whole as whole
 from .inference._prediction import hidden_marginals as hidden_marginals
 from .inference._prediction import predict as predict
 from .inference._prediction import predict_mean as predict_mean
+from .inference._processes import distribute as distribute
 from .inference._scores import scores as scores
 from .inference._training import TrainingError as TrainingError
 from .inference._training import fit as fit
@@ -50,6 +52,7 @@ if TYPE_CHECKING:
     from .estimators._saving import load as load
 
 __all__ = [
+    "Batches",
     "Bernoulli",
     "DrivenFourier",
     "ExtrapolationWarning",
@@ -78,6 +81,7 @@ __all__ = [
     "compress",
     "compress_chunks",
     "condition",
+    "distribute",
     "elbo",
     "fit",
     "force",

@@ -57,10 +57,13 @@ def _same(x: Array) -> Array:
 
 
 POSITIVE = Role("positive", jnp.log, jnp.exp)
+"""Numbers above zero: the optimiser sees their logarithms."""
 FREE = Role("free", _same, _same)
+"""Any numbers, trained as they are: what a field is that says nothing."""
 TRIANGULAR = Role("triangular", jnp.tril, jnp.tril)
 STABLE = Role("stable", _routh, _routh_inverse)
 CONSTANT = Role("constant", _same, jax.lax.stop_gradient, trainable=False)
+"""Numbers that stay as they are."""
 
 
 def above(floor: float) -> Role:
@@ -69,7 +72,17 @@ def above(floor: float) -> Role:
 
 
 def parameter(role: Role) -> Any:
-    """A field of a module with its role, to stand where a default would: `variance: Array = parameter(POSITIVE)`."""
+    """A field of a module with its role, to stand where a default would: `variance: Array = parameter(POSITIVE)`.
+
+    !!! example
+
+        >>> import equinox as eqx, jax.numpy as jnp
+        >>> from latentforce.extending import POSITIVE, parameter
+        >>> class Tank(eqx.Module):
+        ...     time: jnp.ndarray = parameter(POSITIVE)
+        >>> float(Tank(jnp.asarray(2.0)).time)
+        2.0
+    """
     return eqx.field(metadata={"role": role})
 
 

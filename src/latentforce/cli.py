@@ -11,6 +11,7 @@ from typing import Any
 
 from .commands import Outcome
 from .commands._arguments import Usage, parser
+from .commands._cache import keep_programs
 from .inference._training import TrainingError
 
 
@@ -39,8 +40,11 @@ def _answer(given: list[str]) -> int:
         parser().print_help()
         return 0
     with _collected(options.json) as said:
+        keep_programs()
         command = importlib.import_module(f".commands.{options.command}", __package__)  # here: --help need not wait
-        outcome: Outcome = command.run(options)
+        outcome: Outcome | None = command.run(options)
+    if outcome is None:  # another process has the answer
+        return 0
     if options.json:
         print(json.dumps(_plain(outcome.data | {"warnings": said}), allow_nan=False))
     elif outcome.text:

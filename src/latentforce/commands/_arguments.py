@@ -62,6 +62,9 @@ def _fit(one: argparse.ArgumentParser) -> None:
         "--every", type=_count, default=1000, metavar="N", help="steps between them (default: %(default)s)"
     )
     one.add_argument("--resume", action="store_true", help="go on from the checkpoint, if it is there")
+    one.add_argument(
+        "--devices", type=_devices, metavar="N", help="train on so many devices, or on `all`, also of other processes"
+    )
     one.add_argument("--quiet", action="store_true", help="no progress bar, no summary")
     _out(one, "model file (default: the name of the data with .lforce, in this folder)")
 
@@ -121,6 +124,21 @@ def _reproduce(one: argparse.ArgumentParser) -> None:
     )
 
 
+def _bench(one: argparse.ArgumentParser) -> None:
+    parts = ("steps", "prediction", "together", "start")
+    one.add_argument("--quick", action="store_true", help="the smallest size alone, and fewer rounds")
+    one.add_argument("--parts", nargs="+", choices=parts, default=parts, help="what to measure (default: all)")
+    one.add_argument(
+        "--models",
+        nargs="+",
+        choices=[name for name, preset in PRESETS.items() if preset.deep],
+        default=("dlfm-vfrf", "dlfm-driven"),
+        metavar="NAME",
+        help="whose steps to time (default: %(default)s)",
+    )
+    _out(one, "JSON file for the record")
+
+
 def _model_and_data(one: argparse.ArgumentParser, data: str | None = "1") -> None:
     one.add_argument("model", type=Path, metavar="MODEL", help="a file that `latentforce fit` wrote")
     if data is not None:
@@ -145,6 +163,11 @@ def _count(text: str) -> int:
     return int(text)
 
 
+def _devices(text: str) -> int | str:
+    """A positive whole number, or "all"."""
+    return text if text == "all" else _count(text)
+
+
 def _share(text: str) -> float:
     """A number between 0 and 1."""
     try:
@@ -164,5 +187,6 @@ COMMANDS: dict[str, tuple[str, Callable[[argparse.ArgumentParser], None]]] = {
     "report": ("write a page on a model that any browser shows", _report),
     "models": ("list the models by name", _models),
     "reproduce": ("regenerate a table or figure of the paper", _reproduce),
+    "bench": ("time training and prediction on this machine, beside what it could do", _bench),
     "demo": ("train a deep latent force model on a step function and compare it with a shallow one", _demo),
 }

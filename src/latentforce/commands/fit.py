@@ -12,6 +12,7 @@ from ..estimators._classifier import LatentForceClassifier
 from ..estimators._regressor import LatentForceRegressor
 from ..files._columns import DataFileError
 from ..files._tables import stem
+from ..inference._processes import abandon, distribute
 from ..inference._training import STOPPED
 from . import Outcome
 from ._arguments import Usage
@@ -23,8 +24,20 @@ from ._scores import scores, told
 ENDS = {STOPPED: "stopped by Ctrl-C"}  # what an end is called here
 
 
-def run(options: Namespace) -> Outcome:
-    """Train, save, and say what came of it."""
+def run(options: Namespace) -> Outcome | None:
+    """Train, save, and say what came of it; of several processes that a launcher started, the first does so for all."""
+    if options.devices is None:
+        return _run(options, first=True)
+    processes = distribute()
+    try:
+        return _run(options, processes.first)
+    except BaseException:
+        if processes.count > 1:
+            abandon()
+        raise
+
+
+def _run(options: Namespace, first: bool) -> Outcome | None:
     out = options.out or Path(f"{stem(options.data)}.lforce")
     ready(out, options.force)
     if options.resume and options.checkpoint is None:
@@ -36,6 +49,8 @@ def run(options: Namespace) -> Outcome:
     with stoppable() as callback:
         estimator = _estimator(options, data.categorical, callback)
         estimator.fit(train.inputs, train.y(classes=is_classifier(estimator)))
+    if not first:
+        return None
     keep(estimator, out)
     found = scores(estimator, test) if test is not None else None
     return _outcome(estimator, out, data, found, options.quiet)
@@ -61,6 +76,7 @@ def _estimator(options: Namespace, categorical: bool, callback: Any) -> Any:
         "checkpoint": options.checkpoint,
         "every": options.every,
         "resume": options.resume,
+        "devices": options.devices,
         "verbose": int(sys.stderr.isatty() and not options.quiet),
         "callback": callback,
     }

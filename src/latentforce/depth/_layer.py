@@ -6,8 +6,9 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
-from .._linalg import stable_cholesky
+from .._linalg import steadied
 from .._parameters import FREE, parameter
+from .._triangular import cholesky
 from ..features._base import AbstractFeatures
 from ._inputs import AbstractInputs
 from ._means import AbstractMean
@@ -66,7 +67,7 @@ class Layer(eqx.Module):
             root = _deviation(residual + spread)
         else:
             mean = self.posterior.project(A)
-            root = jax.vmap(stable_cholesky)(joint + self.posterior.spread_jointly(A))
+            root = cholesky(jax.vmap(steadied)(joint + self.posterior.spread_jointly(A)))
         return self.finish(_deviate(mean, root, normal), x)
 
     def draw_given(
@@ -75,7 +76,7 @@ class Layer(eqx.Module):
         """As `draw`, where all features are known: only what they leave open is drawn."""
         A, residual = self.outputs.summary(self.features, self.inputs(x))
         joint = self.outputs.residual_covariance(self.features, A)
-        root = _deviation(residual) if joint is None else jax.vmap(stable_cholesky)(joint)
+        root = _deviation(residual) if joint is None else cholesky(jax.vmap(steadied)(joint))
         return self.finish(_deviate(apply(A, e), root, normal), x)
 
     def given(self, x: Float[Array, "N D"], e: Float[Array, "g B F"]) -> tuple[Array, Array]:

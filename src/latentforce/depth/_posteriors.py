@@ -13,6 +13,7 @@ from jax import Array
 from jaxtyping import Float, PRNGKeyArray
 
 from .._parameters import FREE, POSITIVE, TRIANGULAR, parameter
+from .._triangular import cholesky
 
 
 class AbstractPosterior(eqx.Module):
@@ -109,7 +110,7 @@ class FullPosterior(AbstractPosterior):
 
     def with_moments(self, mean: Float[Array, "*lead c"], covariance: Float[Array, "*lead c c"]) -> "FullPosterior":
         """See `AbstractPosterior`."""
-        return FullPosterior(mean.reshape(self.mean.shape), jnp.linalg.cholesky(covariance))
+        return FullPosterior(mean.reshape(self.mean.shape), cholesky(covariance))
 
     @classmethod
     def start(cls, shape: tuple[int, int, int], deviation: float, dtype: jnp.dtype) -> "FullPosterior":
@@ -158,7 +159,7 @@ class BlockPosterior(AbstractPosterior):
 
     def with_moments(self, mean: Float[Array, "*lead c"], covariance: Float[Array, "*lead c c"]) -> "BlockPosterior":
         """See `AbstractPosterior`."""
-        return BlockPosterior(mean, jnp.linalg.cholesky(covariance))
+        return BlockPosterior(mean, cholesky(covariance))
 
     @classmethod
     def start(cls, shape: tuple[int, int, int], deviation: float, dtype: jnp.dtype) -> "BlockPosterior":

@@ -69,10 +69,12 @@ class LatentForceEstimator(BaseEstimator):
         learning_rate: float | None = None,
         num_samples: int | None = None,
         restarts: int | None = None,
+        validation_fraction: float | None = None,
         precision: str = "float32",
         checkpoint: str | None = None,
         every: int = 1000,
         resume: bool = False,
+        devices: int | str | None = None,
         random_state: Any = None,
         verbose: int = 0,
         callback: Callable[[Progress], bool | None] | None = None,
@@ -95,10 +97,12 @@ class LatentForceEstimator(BaseEstimator):
         self.learning_rate = learning_rate
         self.num_samples = num_samples
         self.restarts = restarts
+        self.validation_fraction = validation_fraction
         self.precision = precision
         self.checkpoint = checkpoint
         self.every = every
         self.resume = resume
+        self.devices = devices
         self.random_state = random_state
         self.verbose = verbose
         self.callback = callback
@@ -177,13 +181,21 @@ class LatentForceEstimator(BaseEstimator):
 
     def _train_rows(self, rows: Rows, num_rows: int, names: tuple[str, ...], started: float) -> None:
         """From scaled rows to what is fitted, and the record of it."""
-        self.seed_ = int(check_random_state(self.random_state).randint(2**31)) if self.random_state is not None else 0
+        self.seed_ = self._seed()
         gaussian = self._likelihood[0] is Gaussian
         collapses = gaussian and self.num_latents is None and not np.isnan(rows.y).any()
         given = {name: getattr(self, name) for name in GIVABLE}
+        if rows.batches is not None:
+            given["batch_size"] = rows.batches.size
+        if not rows.alike:
+            if self.validation_fraction:
+                wanted = "0 where rows come in chunks or differ in weight"
+                raise ValueError(f"`validation_fraction` must be {wanted}, got {self.validation_fraction!r}.")
+            given["validation_fraction"] = 0.0
         self.choices_ = choose(self.model, num_rows, rows.x.shape[1], collapses, **given)
         self.bounds_ = self._bounds()
-        settings = Settings(self.seed_, self.verbose, self.callback, self.checkpoint, self.every, self.resume)
+        watched = (self.verbose, self.callback, self.checkpoint, self.every, self.resume)
+        settings = Settings(self.seed_, *watched, self.devices)
         # the likelihood and the collapsed bound factorise matrices that float32 cannot hold where there is little noise
         with jax.enable_x64(self.precision == "float64" or self.choices_.optimizer == "lbfgs"):
             trained = train(lambda seed: self._build(rows, seed), rows, self.choices_, settings)
@@ -197,6 +209,9 @@ class LatentForceEstimator(BaseEstimator):
             "versions": {"jax": jax.__version__, "numpy": np.__version__, "python": platform.python_version()},
             "warnings": said,
         }
+
+    def _seed(self) -> int:
+        return int(check_random_state(self.random_state).randint(2**31)) if self.random_state is not None else 0
 
     @property
     def _likelihood(self) -> tuple[type[AbstractLikelihood], bool]:

@@ -21,28 +21,39 @@ from ..depth._inputs import Coordinates
 from ..depth._model import Model
 from ..features._driven import DrivenFourier
 from ..features._harmonic import HarmonicFourier
+from ..inference._batches import Batches
 from ..inference._collapsed import absorb, collapse, collapsed_bound
 from ..inference._compression import Statistics, compress
+from ..inference._devices import Devices
 from ..inference._exact import ExactModel, ExactPosterior, condition
 from ..inference._force import force, within
 from ..inference._functions import Functions, sample_functions
 from ..inference._gaussian import Normal
 from ..inference._objectives import Batch, elbo, whole
 from ..inference._prediction import Prediction, predict, predict_mean
-from ..inference._training import STOPPED, Fit, History, Progress, TrainingError, fit
+from ..inference._training import LOST, STOPPED, Fit, History, Progress, TrainingError, fit
 from ._choices import Choices
 
 DEGREE = 16  # of the polynomials that compressed data are kept by
 LBFGS = optax.lbfgs()  # one object, so that compiled steps are found again
+PATIENCE = 5  # chunks of steps without a better score on rows held out
 
 
 class Rows(NamedTuple):
-    """Scaled inputs (N, D), scaled targets (N, P), weights (N,); or two rows that show the range, and sums of all."""
+    """Scaled inputs (N, D), scaled targets (N, P), weights (N,); or some rows that show the range, and sums or batches
+    of all.
+    """
 
     x: np.ndarray
     y: np.ndarray
     weight: np.ndarray
     statistics: Statistics | None = None
+    batches: Batches | None = None
+
+    @property
+    def alike(self) -> bool:
+        """Whether some of them can stand for all: of two equal rows one could be held out, of one of weight two not."""
+        return self.statistics is None and self.batches is None and not np.ptp(self.weight)
 
     def batch(self) -> Batch:
         """On the device."""
@@ -132,34 +143,62 @@ class Settings(NamedTuple):
     checkpoint: str | os.PathLike | None
     every: int
     resume: bool
+    devices: int | str | None
 
 
 def train(
     make: Callable[[int], Model | ExactModel], rows: Rows, choices: Choices, settings: Settings
 ) -> tuple[Fitted, History, list[str]]:
-    """The best of some restarts by its bound, and what there was to warn of; `make` builds a model from a seed.
+    """The best of some restarts by rows held out or else by its bound, and what there was to warn of; `make` builds a
+    model from a seed.
 
     Each restart has a checkpoint of its own, so that those that are done are not done again.
     """
     fits, said = [], []
+    kept, held_out = _divided(rows, choices, settings.seed)
     for restart in range(choices.restarts):
         seed, path = settings.seed + restart, settings.checkpoint
         if path is not None and restart:
             path = f"{os.fspath(path)}.{restart}"
-        fits.append(_train(make(seed), rows, choices, settings._replace(seed=seed, checkpoint=path), said))
+        own = settings._replace(seed=seed, checkpoint=path)
+        fits.append(_train(make(seed), kept, held_out, choices, own, said))
         if fits[-1].history.stopped == STOPPED:
             break
-    best = max(fits, key=lambda one: np.mean(one.history.objective[-max(len(one.history.objective) // 10, 1) :]))
+    best = max(fits, key=lambda one: _quality(one.history))
     # NumPy's arrays keep their digits wherever they are unpickled; JAX's would lose half of them without x64
     model = jax.tree.map(np.asarray, best.model)
-    kept = (rows.x, rows.y) if isinstance(model, ExactModel) else (None, None)
-    return Fitted(model, *kept), best.history, said
+    data = (rows.x, rows.y) if isinstance(model, ExactModel) else (None, None)
+    return Fitted(model, *data), best.history, said
 
 
-def _train(model: Any, rows: Rows, choices: Choices, settings: Settings, said: list[str]) -> Fit:
+def _divided(rows: Rows, choices: Choices, seed: int) -> tuple[Rows, tuple[np.ndarray, np.ndarray] | None]:
+    """Rows to train on, and inputs and targets held out."""
+    if not choices.validation_fraction:
+        return rows, None
+    order = np.random.default_rng(seed).permutation(len(rows.x))
+    count = min(max(round(choices.validation_fraction * len(order)), 1), len(order) - 1)
+    train, test = np.sort(order[count:]), order[:count]
+    return Rows(rows.x[train], rows.y[train], rows.weight[train]), (rows.x[test], rows.y[test])
+
+
+def _quality(history: History) -> float:
+    """By which one training is better than another."""
+    last = history.objective[-max(len(history.objective) // 10, 1) :]
+    return max(history.held_out) if history.held_out else float(np.mean(last))
+
+
+def _train(
+    model: Any,
+    rows: Rows,
+    held_out: tuple[np.ndarray, np.ndarray] | None,
+    choices: Choices,
+    settings: Settings,
+    said: list[str],
+) -> Fit:
     exact, closed = isinstance(model, ExactModel), choices.optimizer == "lbfgs"
+    devices = Devices.of(settings.devices)
     sums = None if exact or not closed else in_sums(model, rows)
-    if not exact and sums is None and choices.batch_size is None:
+    if not exact and sums is None and choices.batch_size is None and rows.batches is None:
         rows = rows.padded()
     options: dict[str, Any] = {"learning_rate": choices.learning_rate}
     if closed:  # a thousandth of a nat in all is nothing
@@ -168,8 +207,9 @@ def _train(model: Any, rows: Rows, choices: Choices, settings: Settings, said: l
     if not exact and sums is None:
         sampled = _objective(choices.num_samples if model.depth > 1 else 1)
         options |= {"objective": collapsed_bound if closed else sampled}
-        options |= {"weight": rows.weight, "batch_size": choices.batch_size}
-    with progress_bar(choices.steps, shown=bool(settings.verbose)) as show:
+    if not exact and sums is None and rows.batches is None:
+        options |= {"weight": rows.weight[devices.share(len(rows.x))], "batch_size": choices.batch_size}
+    with progress_bar(choices.steps, shown=bool(settings.verbose) and devices.first) as show:
 
         def watch(progress: Progress) -> bool | None:
             show(progress)
@@ -177,11 +217,11 @@ def _train(model: Any, rows: Rows, choices: Choices, settings: Settings, said: l
 
         options |= {"steps": choices.steps, "chunk": max(1, min(100, choices.steps // 10)), "seed": settings.seed}
         options |= {"checkpoint": settings.checkpoint, "every": settings.every, "resume": settings.resume}
+        options |= {"held_out": held_out, "patience": PATIENCE}
         try:
-            x, y = (rows.x, rows.y) if sums is None else (sums, None)
-            fitted = fit(model, x, y, callback=watch, **options)
+            fitted = fit(model, *_own(devices, rows, sums), callback=watch, devices=settings.devices, **options)
         except TrainingError as error:
-            if not error.history.objective:
+            if not error.history.objective or error.history.stopped == LOST:
                 raise
             said.append(f"{error} It is used.")
             warnings.warn(said[-1], ConvergenceWarning, stacklevel=2)
@@ -189,6 +229,18 @@ def _train(model: Any, rows: Rows, choices: Choices, settings: Settings, said: l
     if exact or not closed:
         return fitted
     return Fit(collapse(fitted.model, rows.batch() if sums is None else sums), fitted.history)
+
+
+def _own(devices: Devices, rows: Rows, sums: Statistics | None) -> tuple[Any, Any]:
+    """What this process gives to the training, where every process has all data: its share of the rows, or the sums of
+    all in the first and of nothing in the others.
+    """
+    if rows.batches is not None:
+        return rows.batches, None
+    if sums is not None:
+        return (sums if devices.first else sums.of_nothing()), None
+    own = devices.share(len(rows.x))
+    return rows.x[own], rows.y[own]
 
 
 def in_sums(model: Model, rows: Rows) -> Statistics | None:

@@ -14,13 +14,14 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from ..depth._likelihoods import AbstractLikelihood, Gaussian, HeteroscedasticGaussian, Poisson, StudentT
 from ..depth._model import Model
+from ..inference._devices import Devices
 from ..inference._prediction import Prediction
 from ..presets import PRESETS
 from ._base import LatentForceEstimator, key
 from ._choices import GIVABLE, choose
 from ._engine import Rows, in_float64, resolution
 from ._frames import interval_frame, quantile_frame
-from ._streams import Stream
+from ._streams import Stream, Survey
 from ._targets import Targets, as_targets, target_names
 
 
@@ -49,6 +50,10 @@ class LatentForceRegressor(RegressorMixin, LatentForceEstimator):
     - `likelihood`: "gaussian" (None), "student-t", "heteroscedastic" or "poisson".
     - `steps`, `batch_size`, `learning_rate`, `num_samples`, `checkpoint`, `every`, `resume`: as for
       [`latentforce.fit`][]; `restarts`: from how many starting points, the best of which is kept.
+    - `validation_fraction`: the share of rows (of equal weight) held out from an approximate model to end its training
+      where they are predicted best; 0 for none.
+    - `devices`: None for one, a number, or "all", also those of other processes (see [`latentforce.distribute`][]),
+      each of which is given all data and trains on its share.
     - `precision`: "float32" or "float64", for training by batches or draws; all else is done in float64.
     - `random_state`: a seed. `verbose`: 1 for a progress bar. `callback`: sees a `Progress` now and then.
 
@@ -91,19 +96,22 @@ class LatentForceRegressor(RegressorMixin, LatentForceEstimator):
         return self
 
     def fit_chunks(self, chunks: Any) -> "LatentForceRegressor":
-        """Train on any number of rows that come in chunks `(X, y)` or `(X, y, weight)`, in memory that does not grow.
+        """Train on any number of rows that come in chunks `(X, y)`, in memory that does not grow.
 
-        For shallow models of Fourier features with Gaussian noise, of one input column. `chunks`: a list, a function
-        that returns an iterator, or anything that can be gone through twice: first for the range, then for sums that
-        serve all hyperparameters. Where `interval` is given, once is enough, and an iterator will do.
+        `chunks`: a list, a function that returns an iterator, or anything that can be gone through again and again:
+        first for ranges and units, then for shuffled batches (see [`latentforce.Batches`][]), read ahead on a thread.
+
+        Shallow models of Fourier features with Gaussian noise, of one input column, need a second pass alone, for sums
+        that serve all hyperparameters; chunks may then be `(X, y, weight)`. Where `interval` is given, once is enough
+        for them, and an iterator will do.
         """
         self._check()
         started, preset = time.perf_counter(), PRESETS[self.model]
-        if not updatable(self) or preset.features not in ("harmonic", "driven"):
-            raise ValueError(f"`model` must be shallow, of Fourier features and Gaussian noise, got {self.model!r}.")
+        if preset.features is None:
+            raise ValueError(f"`model` must not be exact for data in chunks, got {self.model!r}.")
         choices = choose(self.model, 2, 1, True, **{name: getattr(self, name) for name in GIVABLE})
-        if choices.optimizer != "lbfgs":
-            raise ValueError("`batch_size` must be None, and `num_frequencies` at most 1000, for data in chunks.")
+        if not updatable(self) or preset.features not in ("harmonic", "driven") or choices.optimizer != "lbfgs":
+            return self._fit_batches(chunks, started)
         stream = Stream(chunks, self.interval)
         validate_data(self, stream.first, reset=True, skip_check_array=True)
         self.table_ = stream.table
@@ -111,6 +119,15 @@ class LatentForceRegressor(RegressorMixin, LatentForceEstimator):
             sums, self.targets_ = stream.sums(resolution(choices.num_frequencies))
             ends = Rows(np.array([[0.0], [1.0]]), np.zeros((2, len(stream.names))), np.ones(2), sums)
             self._train_rows(ends, round(float(sums.num_data)), stream.names, started)
+        return self
+
+    def _fit_batches(self, chunks: Any, started: float) -> "LatentForceRegressor":
+        survey = Survey(chunks, self._likelihood[1])
+        validate_data(self, survey.first, reset=True, skip_check_array=True)
+        self.table_, self.targets_ = survey.table, survey.targets
+        num_rows = sum(survey.rows)
+        batches = survey.batches(self.batch_size or 1000, self._seed(), Devices.of(self.devices))
+        self._train_rows(Rows(*survey.sample(), batches=batches), num_rows, survey.names, started)
         return self
 
     @available_if(updatable)

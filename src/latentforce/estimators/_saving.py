@@ -20,6 +20,7 @@ from ._engine import Fitted, in_float64
 from ._table import Table
 from ._targets import Targets
 
+PASSING = ("checkpoint", "resume", "devices")  # arguments that mean nothing on another machine
 CURVE = 1000  # points of the learning curve that are kept
 
 
@@ -105,14 +106,14 @@ def _fits_together(estimator: Any) -> None:
 
 
 def _parameters(estimator: Any) -> dict[str, Any]:
-    """Those arguments of the estimator that are plain values or a filter; where checkpoints were is of no use later."""
+    """Those arguments of the estimator that are plain values or a filter, but for those of that one machine."""
     plain: dict[str, Any] = {}
     for name, value in estimator.get_params(deep=False).items():
         if isinstance(value, AbstractFilter):
             plain[name] = {"coefficients": np.asarray(value.coefficients, float).tolist()}
         elif isinstance(value, tuple | list) and name == "interval":
             plain[name] = [float(end) for end in value]
-        elif (value is None or isinstance(value, bool | int | float | str)) and name not in ("checkpoint", "resume"):
+        elif (value is None or isinstance(value, bool | int | float | str)) and name not in PASSING:
             plain[name] = value
     return plain
 

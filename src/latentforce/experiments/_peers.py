@@ -1,4 +1,5 @@
-"""gpytorch's deep GP, two layers on inducing points as its documentation builds them: a peer to be compared with.
+"""gpytorch's deep GP, two layers on inducing points as its documentation builds them, and its SVGP: peers to be
+compared with.
 
 torch and gpytorch come with the `benchmarks` extra alone, so they are imported where they are used.
 """
@@ -33,9 +34,8 @@ class DeepGPPeer:
         self.centre, self.scale = x.mean(axis=0), x.std(axis=0)
         self.x, self.y = self._tensors(x, y)
         points = self.x[torch.randperm(len(y))[:num_points]]
-        self.model = _two_layers()(points, min(x.shape[1], WIDEST)).to(**self.place)
-        elbo = gpytorch.mlls.VariationalELBO(self.model.likelihood, self.model, len(y))
-        self.bound = gpytorch.mlls.DeepApproximateMLL(elbo)
+        self.model = self._built(points).to(**self.place)
+        self.bound = self._bound(gpytorch.mlls.VariationalELBO(self.model.likelihood, self.model, len(y)))
         self.optimizer = torch.optim.Adam(self.model.parameters(), lr=RATE)
 
     def train(self, steps: int, num_samples: int = 5, batch_size: int | None = None) -> float:
@@ -68,6 +68,12 @@ class DeepGPPeer:
         self.model.train()
         return float(rmse), float(nmll)
 
+    def _built(self, points: Any) -> Any:
+        return _two_layers()(points, min(points.shape[1], WIDEST))
+
+    def _bound(self, elbo: Any) -> Any:
+        return _imported()[1].mlls.DeepApproximateMLL(elbo)
+
     def _tensors(self, x: np.ndarray, y: np.ndarray) -> tuple[Any, Any]:
         """Inputs of mean 0 and deviation 1, which its starting point is made for."""
         torch, _ = _imported()
@@ -77,6 +83,16 @@ class DeepGPPeer:
         torch, _ = _imported()
         if self.place["device"] == "cuda":
             torch.cuda.synchronize()
+
+
+class SVGPPeer(DeepGPPeer):
+    """The same with one layer: nothing is sampled."""
+
+    def _built(self, points: Any) -> Any:
+        return _one_layer()(points)
+
+    def _bound(self, elbo: Any) -> Any:
+        return elbo
 
 
 def deep_gp_scores(
@@ -137,3 +153,27 @@ def _two_layers() -> Any:
             return self.last(self.hidden(x))
 
     return TwoLayers
+
+
+@cache
+def _one_layer() -> Any:
+    """The class of the shallow model: Matérn-3/2, q by its Cholesky factor."""
+    _, gpytorch = _imported()
+    from gpytorch.variational import CholeskyVariationalDistribution, VariationalStrategy
+
+    class OneLayer(gpytorch.models.ApproximateGP):
+        """Inducing inputs (M, D) are given."""
+
+        def __init__(self, points: Any):
+            q = CholeskyVariationalDistribution(len(points))
+            super().__init__(VariationalStrategy(self, points.clone(), q, learn_inducing_locations=True))
+            self.mean_module = gpytorch.means.ZeroMean()
+            kernel = gpytorch.kernels.MaternKernel(nu=1.5, ard_num_dims=points.shape[1])
+            self.covar_module = gpytorch.kernels.ScaleKernel(kernel)
+            self.likelihood = gpytorch.likelihoods.GaussianLikelihood()
+
+        def forward(self, x: Any) -> Any:
+            """The prior at x."""
+            return gpytorch.distributions.MultivariateNormal(self.mean_module(x), self.covar_module(x))
+
+    return OneLayer

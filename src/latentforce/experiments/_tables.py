@@ -36,16 +36,16 @@ def paragraph(text: str) -> str:
 
 
 def spread(values: Any, digits: int = 3) -> str:
-    """Mean ± standard deviation, as the paper gives them.
+    """Mean ± standard deviation, as the paper gives them; small numbers in powers of ten.
 
     !!! example
 
-        >>> spread([1.0, 2.0, 3.0], 1)
-        '2.0 ± 1.0'
+        >>> spread([1.0, 2.0, 3.0], 1), spread([1e-4, 2e-4, 3e-4])
+        ('2.0 ± 1.0', '2.0e-04 ± 1.0e-04')
     """
     values = np.asarray(values, float)
-    deviation = values.std(ddof=1) if values.size > 1 else np.nan
-    return f"{values.mean():.{digits}f}" + (f" ± {deviation:.{digits}f}" if values.size > 1 else "")
+    kind = f".{digits}f" if abs(values.mean()) > 10.0**-digits else ".1e"
+    return f"{values.mean():{kind}}" + (f" ± {values.std(ddof=1):{kind}}" if values.size > 1 else "")
 
 
 def uncertain(values: Any, digits: int = 3) -> str:

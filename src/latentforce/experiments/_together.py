@@ -12,7 +12,6 @@ from jax import Array
 
 from .._linalg import precise
 from ..depth._model import Model
-from ..features._points import InducingPoints
 from ..inference._objectives import Batch, whole
 from ..inference._prediction import Prediction, fixed_normals
 from ..inference._scores import Scores, scores
@@ -29,13 +28,15 @@ def train_together(
     batch_size: int | None = None,
     chunk: int = 500,
     callback: Callable[[np.ndarray, Model], None] | None = None,
+    held_out: list[tuple[np.ndarray, np.ndarray]] | None = None,
     seed: int = 0,
 ) -> tuple[Model, np.ndarray]:
     """The trained models, stacked, and the objective of each at each step (S, steps).
 
     All data sets (x (N,) or (N, D), y (N,)) have the same shape, all models one structure. `fit` without its safety
     net: a model that fails keeps its last good state. After each chunk `callback` sees how many steps each model has
-    done (S,), which tells that, and the models, stacked.
+    done (S,), which tells that, and the models, stacked. With data `held_out`, each model is the one that predicted
+    them best at the end of a chunk.
     """
     plan = Plan(
         objective=default_objective(models[0], num_samples),
@@ -50,13 +51,31 @@ def train_together(
     begun = [begin(model, plan) for model in models]
     states, fixed = _stack([state for state, _ in begun]), _stack([rest for _, rest in begun])
     keys = jax.random.split(jax.random.key(seed), len(models))
-    objectives = []
+    objectives, best = [], None
     for _ in range(-(-steps // plan.chunk)):
         states, (_, objective, _) = _advance(states, fixed, batches, keys, plan, steps)
         objectives.append(np.asarray(objective)[:, : plan.chunk])
         if callback is not None:
             callback(np.asarray(states.step), _assemble(states, fixed))
-    return _assemble(states, fixed), np.concatenate(objectives, axis=1)[:, :steps]
+        if held_out is not None:
+            best = _better(best, _assemble(states, fixed), held_out)
+    trained = _assemble(states, fixed) if best is None else best[1]
+    return trained, np.concatenate(objectives, axis=1)[:, :steps]
+
+
+def _better(
+    best: tuple[Array, Model] | None, models: Model, held_out: list[tuple[np.ndarray, np.ndarray]]
+) -> tuple[Array, Model]:
+    """Scores and models, of each pair the better."""
+    scores = judge(models, held_out, 20).nmll
+    if best is None:
+        return scores, models
+    ahead = scores < best[0]
+
+    def chosen(new: Array, old: Array) -> Array:
+        return jnp.where(ahead.reshape(-1, *[1] * (new.ndim - 1)), new, old)
+
+    return jnp.where(ahead, scores, best[0]), jax.tree.map(chosen, models, best[1])
 
 
 def judge(models: Model, data: list[tuple[np.ndarray, np.ndarray]], num_samples: int) -> Scores:
@@ -74,16 +93,7 @@ def _columns(data: list[tuple[np.ndarray, np.ndarray]], dtype: Any) -> tuple[Arr
 
 @partial(jax.jit, static_argnames=("plan", "steps"))
 def _advance(states: Any, fixed: Any, batches: Batch, keys: Array, plan: Plan, steps: int) -> Any:
-    """All at once; on a CPU one after the other where triangular systems are solved: XLA solves batches of them on the
-    threads that it waits on, with few cores for ever.
-    """
-
-    def one(job: tuple[Any, Any, Batch, Array]) -> Any:
-        return advance(*job, plan, steps)
-
-    solving = any(isinstance(layer.features, InducingPoints) for layer in fixed.layers)
-    at_once = partial(jax.lax.map, one) if solving and jax.default_backend() == "cpu" else jax.vmap(one)
-    return at_once((states, fixed, batches, keys))
+    return jax.vmap(lambda *job: advance(*job, plan, steps))(states, fixed, batches, keys)
 
 
 _assemble = jax.jit(jax.vmap(assemble))

@@ -6,22 +6,18 @@ results of several.
 """
 
 import os
-import time
 from pathlib import Path
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
-from ..inference._objectives import whole
-from ..inference._steps import Plan, adam, advance, begin
-from ..inference._training import default_objective
 from . import _peers
 from ._runtime_figure import PAPER, PEER, draw
 from ._sound import signal, split
 from ._sweep import Cell, Measured, Page, Setup
 from ._tables import paragraph, table
+from ._timing import step_timer
 from .speech import SAMPLES, SETTINGS, WINDOW
 
 MODELS = ("iddgp", "dlfm-vfrf", "dlfm-driven")
@@ -61,23 +57,11 @@ def _timer(cell: Cell, x: np.ndarray, y: np.ndarray) -> Any:
     """A function that takes some training steps on all rows, waits for them, and gives the seconds for each."""
     with jax.enable_x64(cell["dtype"] == "float64"):
         model = SETTINGS[cell["model"]].build(x, y, cell)
-        plan = Plan(
-            objective=default_objective(model, SAMPLES["train"]),
-            optimizer=adam(0.01, None, 0.999),
-            batch_size=None,
-            natural=None,
-            train_filters=model.train_filters,
-            chunk=cell["steps"],
-        )
-        state, fixed = begin(model, plan)
-        batch, key = whole(jnp.asarray(x)[:, None], jnp.asarray(y)[:, None]), jax.random.key(0)
+        timer = step_timer(model, x, y, SAMPLES["train"], cell["steps"])
 
     def run() -> float:
-        nonlocal state
         with jax.enable_x64(cell["dtype"] == "float64"):
-            start = time.perf_counter()
-            state, _ = jax.block_until_ready(advance(state, fixed, batch, key, plan, 1_000_000))
-            return (time.perf_counter() - start) / (plan.chunk + 1)  # one more is tried than taken
+            return timer()
 
     return run
 

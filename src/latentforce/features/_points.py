@@ -1,13 +1,13 @@
 """Inducing points: the process summarised by the values of its force at chosen inputs."""
 
-import jax
 import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
 from .. import _checks
 from .._checks import Numbers
-from .._linalg import precise, stable_cholesky
+from .._linalg import precise, steadied
+from .._triangular import cholesky, solve_lower
 from ..dynamics._process import Process
 from ._base import AbstractFeatures
 
@@ -59,5 +59,4 @@ class InducingPoints(AbstractFeatures):
 @precise
 def _whiten(cross: Float[Array, "N M"], covariance: Float[Array, "M M"]) -> Float[Array, "N M"]:
     dtype = jnp.result_type(cross, covariance)
-    root = stable_cholesky(covariance.astype(dtype))
-    return jax.scipy.linalg.solve_triangular(root, cross.astype(dtype).T, lower=True).T
+    return solve_lower(cholesky(steadied(covariance.astype(dtype))), cross.astype(dtype).T).T

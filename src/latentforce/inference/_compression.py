@@ -42,6 +42,12 @@ class Statistics(eqx.Module):
             self.num_data + other.num_data,
         )
 
+    def of_nothing(self) -> "Statistics":
+        """Of no data, on the same nodes."""
+        return Statistics(
+            self.nodes, *(jnp.zeros_like(part) for part in (self.weights, self.targets, self.squares, self.num_data))
+        )
+
     def standardised(self, mean: Float[Array, " P"], scale: Float[Array, " P"]) -> "Statistics":
         """Of the targets `(y - mean) / scale`: also their units can be settled after the data are gone."""
         total = jnp.sum(self.targets, axis=0)  # Lagrange polynomials add up to one

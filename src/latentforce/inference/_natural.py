@@ -1,9 +1,9 @@
 """Natural-gradient steps for q(e): exact for a Gaussian likelihood with step one, sound for log-concave ones."""
 
-import jax
 import jax.numpy as jnp
 from jax import Array
 
+from .._triangular import cholesky, solve_lower
 from ..depth._posteriors import AbstractPosterior
 
 
@@ -29,7 +29,6 @@ def _times(matrix: Array, vector: Array) -> Array:
 
 def _inverse(matrix: Array) -> Array:
     """Of a positive definite matrix; symmetric. Not finite where it is not positive definite: training looks."""
-    root = jnp.linalg.cholesky(matrix)
     eye = jnp.broadcast_to(jnp.eye(matrix.shape[-1], dtype=matrix.dtype), matrix.shape)
-    half = jax.scipy.linalg.solve_triangular(root, eye, lower=True)
+    half = solve_lower(cholesky(matrix), eye)
     return jnp.swapaxes(half, -1, -2) @ half

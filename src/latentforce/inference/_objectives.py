@@ -10,6 +10,9 @@ from jax.scipy.special import logsumexp
 from jaxtyping import Float, PRNGKeyArray
 
 from ..depth._model import Model
+from ._devices import by_rows
+
+Rows = tuple[Float[Array, "N D"], Float[Array, "N P"]]  # inputs and targets
 
 
 class Batch(NamedTuple):
@@ -52,9 +55,13 @@ def elbo(model: Model, batch: Batch, key: PRNGKeyArray, num_samples: int = 1, al
         True
     """
     drawn = (normals_of_rows if alike else normals)(model, key, num_samples, batch.x)
-    mean, variance = model.moments(batch.x, drawn)
-    expected = model.likelihood.expected_log_prob(batch.y, mean, variance)
-    return _average(jnp.mean(jnp.sum(expected, axis=2), axis=0), batch) - model.kl() / batch.num_data
+
+    def expected(model: Model, rows: Rows, drawn: tuple[Float[Array, "S N Q"], ...]) -> Float[Array, " N"]:
+        x, y = rows
+        values = model.likelihood.expected_log_prob(y, *model.moments(x, drawn))
+        return jnp.mean(jnp.sum(values, axis=2), axis=0)
+
+    return _average(by_rows(expected, model, (batch.x, batch.y), drawn), batch) - model.kl() / batch.num_data
 
 
 def importance_weighted_bound(
@@ -80,15 +87,17 @@ def importance_weighted_bound(
         drawn = [
             layer.posterior.sample(k) for layer, k in zip(model.layers, _split(features, model.depth), strict=True)
         ]
-        h = jnp.broadcast_to(batch.x[None], (num_inner, *batch.x.shape))
-        for layer, e, normal in zip(
-            model.layers[:-1], drawn[:-1], normals(model, noise, num_inner, batch.x), strict=True
-        ):
+        return by_rows(given, (model, drawn), (batch.x, batch.y), normals(model, noise, num_inner, batch.x))
+
+    def given(shared: tuple[Model, list[Array]], rows: Rows, noise: tuple[Array, ...]) -> Float[Array, " N"]:
+        (model, drawn), (x, y) = shared, rows
+        h = jnp.broadcast_to(x[None], (num_inner, *x.shape))
+        for layer, e, normal in zip(model.layers[:-1], drawn[:-1], noise, strict=True):
             flat = layer.draw_given(h.reshape(-1, h.shape[2]), e, normal.reshape(1, -1, normal.shape[2]))
-            h = flat.reshape(num_inner, batch.x.shape[0], -1)
+            h = flat.reshape(num_inner, x.shape[0], -1)
         mean, variance = model.layers[-1].given(h.reshape(-1, h.shape[2]), drawn[-1])
-        shape = (num_inner, batch.x.shape[0], mean.shape[1])
-        values = model.likelihood.log_density(batch.y, mean.reshape(shape), variance.reshape(shape))
+        shape = (num_inner, x.shape[0], mean.shape[1])
+        values = model.likelihood.log_density(y, mean.reshape(shape), variance.reshape(shape))
         return logsumexp(jnp.sum(values, axis=2), axis=0) - jnp.log(jnp.asarray(num_inner, mean.dtype))
 
     values = jnp.mean(jax.vmap(one)(jax.random.split(key, num_samples)), axis=0)
@@ -98,10 +107,10 @@ def importance_weighted_bound(
 def normals(
     model: Model, key: PRNGKeyArray, num_samples: int, x: Float[Array, "N D"]
 ) -> tuple[Float[Array, "S N Q"], ...]:
-    """Standard normal numbers for the hidden layers."""
+    """Standard normal numbers for the hidden layers: a row's are the same whatever the number of rows after it."""
     widths = model.hidden_widths
     return tuple(
-        jax.random.normal(k, (num_samples, x.shape[0], width), x.dtype)
+        jnp.swapaxes(jax.random.normal(k, (x.shape[0], num_samples, width), x.dtype), 0, 1)
         for k, width in zip(_split(key, len(widths)), widths, strict=True)
     )
 

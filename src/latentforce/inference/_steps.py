@@ -18,6 +18,7 @@ from ..depth._model import Model
 from ..depth._posteriors import AbstractPosterior
 from ..dynamics._filters import AbstractFilter
 from ._compression import Statistics
+from ._devices import Layout
 from ._exact import ExactModel
 from ._natural import natural_step
 from ._objectives import Batch
@@ -36,6 +37,7 @@ class Plan:
     natural: float | None
     train_filters: int | None
     chunk: int
+    layout: Layout | None = None  # of data that are divided among devices
 
 
 @cache
@@ -52,6 +54,18 @@ def adam(
     if cosine_steps is not None and not callable(rate):
         rate = optax.cosine_decay_schedule(rate, cosine_steps)
     return optax.flatten(optax.adam(rate, b2=memory))
+
+
+class Stack(NamedTuple):
+    """The batches of one chunk of steps, each a row of these arrays, and the size of the whole data."""
+
+    x: Float[Array, "chunk B D"]
+    y: Float[Array, "chunk B P"]
+    weight: Float[Array, "chunk B"]
+    num_data: Float[Array, ""]
+
+
+Data = Batch | Stack | Statistics  # what a chunk of steps reads
 
 
 class State(NamedTuple):
@@ -102,7 +116,7 @@ def assemble(state: State, fixed: AnyModel) -> AnyModel:
 
 @partial(precise, static_argnames=("plan", "steps"))
 def advance(
-    state: State, fixed: Model | ExactModel, data: Batch | Statistics, key: PRNGKeyArray, plan: Plan, steps: int
+    state: State, fixed: Model | ExactModel, data: Data, key: PRNGKeyArray, plan: Plan, steps: int
 ) -> tuple[State, tuple[Bool[Array, ""], Float[Array, " chunk"], Float[Array, " chunk"]]]:
     """A chunk of steps, up to `steps` in all; whether one of them failed; objectives and gradient norms.
 
@@ -124,11 +138,9 @@ def advance(
     return state, (failed, *records)
 
 
-def _step(
-    state: State, fixed: Any, data: Batch | Statistics, key: PRNGKeyArray, plan: Plan
-) -> tuple[State, Array, Array]:
+def _step(state: State, fixed: Any, data: Data, key: PRNGKeyArray, plan: Plan) -> tuple[State, Array, Array]:
     for_batch, for_model = jax.random.split(key)
-    batch = _draw(data, for_batch, plan.batch_size)
+    batch = _batch(data, for_batch, state.step, plan)
 
     natural = state.natural
     moments = None if natural is None else natural.moments()
@@ -175,11 +187,20 @@ def _update(optimizer: Any, gradients: Any, memory: Any, free: Any, **extra: Any
         return optimizer.update(gradients, memory, free, **extra)
 
 
-def _draw(data: Batch | Statistics, key: PRNGKeyArray, size: int | None) -> Batch | Statistics:
-    if size is None or isinstance(data, Statistics):
+def _batch(data: Data, key: PRNGKeyArray, step: Int[Array, ""], plan: Plan) -> Batch | Statistics:
+    """What one step reads: all of it, the batch of this step, or rows drawn from all."""
+    if isinstance(data, Stack):
+        x, y, weight = (part[step % plan.chunk] for part in data[:3])
+        return Batch(x, y, weight, data.num_data)
+    if plan.batch_size is None or isinstance(data, Statistics):
         return data
-    rows = jax.random.randint(key, (size,), 0, data.x.shape[0])
-    return Batch(data.x[rows], data.y[rows], data.weight[rows], data.num_data)
+    num_rows = data.x.shape[0] if plan.layout is None else sum(plan.layout.counts)
+    rows = jax.random.randint(key, (plan.batch_size,), 0, num_rows)
+    if plan.layout is None:
+        return Batch(data.x[rows], data.y[rows], data.weight[rows], data.num_data)
+    rows, counted = plan.layout.positions(rows)
+    share = counted.astype(data.weight.dtype) * (rows.shape[0] / plan.batch_size)
+    return Batch(data.x[rows], data.y[rows], data.weight[rows] * share, data.num_data)
 
 
 def is_trained(model: AnyModel, train_filters: int | None) -> AnyModel:

@@ -18,15 +18,20 @@ from jaxtyping import PRNGKeyArray
 from .. import _checks
 from .._checks import Numbers
 from .._data import row_weights, rows
+from ._batches import Batches
 from ._checkpoints import Checkpoint, fingerprint, shapes
 from ._collapsed import collapsed_bound
 from ._compression import Statistics
+from ._devices import Devices, Lost
 from ._exact import ExactModel, log_marginal_likelihood
+from ._feeds import Held, ReadAhead, held_rows, held_sums
 from ._objectives import Batch, elbo, whole
 from ._prediction import mean_log_density
 from ._steps import AnyModel, Objective, Plan, adam, advance, assemble, begin, dtype_of, is_hyperparameter
 
 DONE, CONVERGED, STOPPED = "all steps done", "converged", "stopped by the callback"
+STALE = "no better on held-out data since step"
+LOST = "another process ended"
 
 
 class TrainingError(RuntimeError):
@@ -64,7 +69,7 @@ class History:
     @property
     def ended_early(self) -> bool:
         """Whether more steps might have gained something."""
-        return self.stopped != DONE and not self.stopped.startswith(CONVERGED)
+        return self.stopped != DONE and not self.stopped.startswith((CONVERGED, STALE))
 
 
 class Progress(NamedTuple):
@@ -88,7 +93,7 @@ class Fit(Generic[AnyModel]):
 
 def fit(
     model: AnyModel,
-    x: Numbers | Statistics,
+    x: Numbers | Statistics | Batches,
     y: Numbers | None = None,
     *,
     steps: int = 1000,
@@ -108,6 +113,7 @@ def fit(
     checkpoint: str | os.PathLike | None = None,
     every: int = 1000,
     resume: bool = False,
+    devices: int | str | None = None,
     seed: int = 0,
 ) -> Fit[AnyModel]:
     """Train a model by maximising an objective; deterministic given `seed`.
@@ -116,7 +122,7 @@ def fit(
 
     - `x` (N, D) or (N,), `y` (N, P) or (N,): data; NaN in `y` means not observed. `weight` (N,): repetitions of rows.
       Instead of both, what [`latentforce.compress`][] made of the data of a shallow model, whose steps then cost the
-      same for any number of rows.
+      same for any number of rows; or [`latentforce.Batches`][] of data that outgrow memory.
     - `objective`: a function of (model, batch, key); default `elbo` with `num_samples` draws, for an exact model
       `log_marginal_likelihood`, for compressed data `collapsed_bound`; `importance_weighted_bound` is another.
     - `learning_rate`: a number or an Optax schedule for Adam; a number falls to zero along a cosine unless
@@ -131,6 +137,9 @@ def fit(
     - `callback`: called after every chunk of `chunk` steps with a `Progress`; stops the training by returning True.
     - `checkpoint`: a file that the training is written to every `every` steps (at the end of that chunk) and when it
       ends; with `resume=True` it goes on from that file, if there is one, to the result it would have had, to the bit.
+    - `devices`: None for JAX's default device, a number of them, or "all", also those of other processes, each of
+      which gives its own rows and ends with the same model (see [`latentforce.distribute`][]). Rows of data, or of
+      each batch, are divided among them; the result is that of one device, to rounding.
 
     Every step is checked: where the objective, a gradient or a parameter is not finite, training goes back to the
     last good chunk and on with smaller steps, and after several attempts stops with a `TrainingError`.
@@ -147,27 +156,43 @@ def fit(
     steps, chunk = _checks.count("steps", steps), min(_checks.count("chunk", chunk), steps)
     if isinstance(model, ExactModel):
         unused = {"natural": natural, "batch_size": batch_size, "weight": weight, "held_out": held_out}
+        unused |= {"devices": devices}
         for name, value in unused.items():
             if value is not None:
                 raise ValueError(f"`{name}` must be None for an exact model, got {value!r}.")
+        if isinstance(x, Statistics | Batches):
+            raise ValueError(f"`x` must be the data themselves for an exact model, got {type(x).__name__}.")
     for name, value in (("learning_rate", learning_rate), ("natural", natural), ("tolerance", tolerance)):
         if isinstance(value, int | float) and not 0 <= value < math.inf:
             raise ValueError(f"`{name}` must be finite and not negative, got {value!r}.")
     if decay and (callable(learning_rate) or optimizer is not None):
         raise ValueError("`decay` must be False with a schedule or an optimizer, which have their own, got True.")
     patience = _checks.count("patience", patience)
-    data = compressed(model, x, y, weight, batch_size) if isinstance(x, Statistics) else data_for(model, x, y, weight)
     default = default_objective(model, _checks.count("num_samples", num_samples))
-    whole_batches = batch_size is None or isinstance(data, Statistics) or batch_size >= data.x.shape[0]
+    placed = Devices.of(devices)
+    if isinstance(x, Statistics | Batches):
+        for name, value in {"y": y, "weight": weight, "batch_size": batch_size}.items():
+            if value is not None:
+                kind = "compressed" if isinstance(x, Statistics) else "batches"
+                raise ValueError(f"`{name}` must be None where the data are {kind}, got {value!r}.")
+    if isinstance(x, Statistics):
+        feed = held_sums(placed, jax.tree.map(lambda leaf: leaf.astype(dtype_of(model)), x))
+    elif isinstance(x, Batches):
+        checked(model, *x.sample(1), None)
+        feed = ReadAhead(x, placed, dtype_of(model), chunk)
+    else:
+        size = None if batch_size is None else _checks.count("batch_size", batch_size)
+        feed = held_rows(placed, checked(model, x, y, weight), dtype_of(model), size, checkpoint is not None)
     plan = Plan(
-        objective=objective or (collapsed_bound if isinstance(data, Statistics) else default),
+        objective=objective or (collapsed_bound if isinstance(x, Statistics) else default),
         optimizer=optimizer or adam(learning_rate, steps if decay is not False else None),
-        batch_size=None if whole_batches else _checks.count("batch_size", batch_size),
+        batch_size=feed.batch_size,
         natural=natural,
         train_filters=model.train_filters,
         chunk=chunk,
+        layout=feed.layout,
     )
-    loop = _Loop(model, plan, data, steps, held_out, patience, tolerance, callback, seed)
+    loop = _Loop(model, plan, feed, placed, steps, held_out, patience, tolerance, callback, seed)
     if checkpoint is not None:
         rate = learning_rate if isinstance(learning_rate, int | float) else "a schedule"
         loop.keep(checkpoint, every, resume, {"learning_rate": rate, "num_samples": num_samples, "seed": seed})
@@ -185,7 +210,8 @@ class _Loop(Generic[AnyModel]):
         self,
         model: AnyModel,
         plan: Plan,
-        data: Batch | Statistics,
+        feed: Held | ReadAhead,
+        devices: Devices,
         steps: int,
         held_out: tuple[Numbers, Numbers] | None,
         patience: int,
@@ -193,18 +219,18 @@ class _Loop(Generic[AnyModel]):
         callback: Callable[[Progress], bool | None] | None,
         seed: int,
     ):
-        self.plan, self.data, self.steps, self.callback = plan, data, steps, callback
+        self.plan, self.feed, self.devices, self.steps, self.callback = plan, feed, devices, steps, callback
         self.patience, self.tolerance = patience, tolerance
         self.held_out = None if held_out is None else data_for(model, *held_out, None)
         self.key = jax.random.key(seed)
-        self.state, self.fixed = begin(model, plan)
+        self.state, self.fixed = devices.everywhere(begin(model, plan))
         self.history, self.started, self.done = History(), time.perf_counter(), 0
         self.best: tuple[float, AnyModel, int] | None = None  # score, model and number of its chunk
         self.checkpoint: Checkpoint | None = None
 
     @property
     def model(self) -> AnyModel:
-        return assemble(self.state, self.fixed)
+        return assemble(*self.devices.here((self.state, self.fixed)))
 
     def keep(self, path: str | os.PathLike, every: int, resume: bool, identity: dict[str, Any]) -> None:
         """Write checkpoints, and go on from the one that is there if that is asked for."""
@@ -215,23 +241,37 @@ class _Loop(Generic[AnyModel]):
             "train_filters": plan.train_filters,
             "held_out": fingerprint(self.held_out),
         }
-        identity |= {"data": fingerprint(self.data), "model": shapes((self.state, self.fixed))}
+        identity |= {"data": self.feed.fingerprint, "model": shapes((self.state, self.fixed))}
         self.checkpoint = Checkpoint(path, every, identity)
         trees = {"state": self.state, "fixed": self.fixed, "best": self.model}
+        if len(set(self.devices.gathered(np.asarray(self.checkpoint.path.exists())).tolist())) > 1:
+            raise ValueError(f"`checkpoint` must be a file that all processes see, got {os.fspath(path)!r}.")
         found = self.checkpoint.read(trees, self.history) if resume else None
         if found is not None:
             trees, facts = found
-            self.state, self.fixed, self.done = trees["state"], trees["fixed"], self.history.steps[-1]
+            self.state, self.fixed = self.devices.everywhere((trees["state"], trees["fixed"]))
+            self.done = self.history.steps[-1]
             self.best = (facts["score"], trees["best"], facts["at"]) if facts["at"] is not None else None
             self.started -= self.history.seconds[-1]
 
     def run(self) -> Fit[AnyModel]:
+        try:
+            self._train()
+        except Lost as error:
+            raise self._alone() from error
+        finally:
+            self.feed.close()
+        model = self.model if self.best is None else self.best[1]
+        return Fit(model, self.history)
+
+    def _train(self) -> None:
         failures = 0
         while self.done < self.steps and not self._over():
-            state, (failed, objective, norm) = advance(
-                self.state, self.fixed, self.data, self._attempt_key(), self.plan, self.steps
-            )
-            if bool(failed):
+            data, key = self.feed.chunk(self.done), self._attempt_key()
+            with self.devices.together():
+                state, (fault, objective, norm) = advance(self.state, self.fixed, data, key, self.plan, self.steps)
+                failed = bool(fault)
+            if failed:
                 failures += 1
                 self._retry(failures, np.asarray(objective))
                 continue
@@ -243,8 +283,19 @@ class _Loop(Generic[AnyModel]):
             if self._told_to_stop():
                 self._save(last=True)
                 break
-        model = self.model if self.best is None else self.best[1]
-        return Fit(model, self.history)
+
+    def _alone(self) -> TrainingError:
+        """The error where another process is gone; what this one knows is written down first."""
+        self.history.stopped = LOST
+        self._save(last=True)
+        advice = "Give `checkpoint` a file to go on from next time."
+        if self.checkpoint is not None:
+            advice = f"All processes can be started again with `resume=True`, to go on from {self.checkpoint.path}."
+        return TrainingError(
+            f"Another process of this training has ended or cannot be reached, after step {self.done}. {advice}",
+            self.model,
+            self.history,
+        )
 
     def _attempt_key(self) -> PRNGKeyArray:
         """Other random numbers after each failure."""
@@ -283,7 +334,7 @@ class _Loop(Generic[AnyModel]):
 
     def _over(self) -> bool:
         """Whether there is nothing more to gain."""
-        return self._stale() or self._converged()
+        return self.devices.any(self._stale() or self._converged())
 
     def _converged(self) -> bool:
         """Whether the objective has not risen in the last chunk, by more than the tolerance."""
@@ -297,7 +348,7 @@ class _Loop(Generic[AnyModel]):
         """Whether the held-out score has not risen for long."""
         if self.best is None or len(self.history.held_out) - self.best[2] < self.patience:
             return False
-        self.history.stopped = f"no better on held-out data since step {self.best[2] * self.plan.chunk}"
+        self.history.stopped = f"{STALE} {self.best[2] * self.plan.chunk}"
         return True
 
     def _told_to_stop(self) -> bool:
@@ -305,13 +356,13 @@ class _Loop(Generic[AnyModel]):
         if self.callback is None:
             return False
         progress = Progress(self.done, self.steps, history.objective[-1], history.seconds[-1], self.model, history)
-        stop = bool(self.callback(progress)) and self.done < self.steps
+        stop = self.devices.any(bool(self.callback(progress))) and self.done < self.steps
         if stop:
             history.stopped = STOPPED
         return stop
 
     def _save(self, last: bool) -> None:
-        if self.checkpoint is None or not (last or self.checkpoint.is_due(self.done)):
+        if self.checkpoint is None or not (last or self.checkpoint.is_due(self.done)) or not self.devices.first:
             return
         score, best, at = self.best or (None, self.model, None)
         trees = {"state": self.state, "fixed": self.fixed, "best": best}
@@ -329,16 +380,13 @@ def hyperparameters(model: Any) -> dict[str, np.ndarray]:
     }
 
 
-def compressed(model: Any, data: Statistics, y: Any, weight: Any, batch_size: Any) -> Statistics:
-    """The data, in the model's dtype; all else that speaks of rows must be left out."""
-    for name, value in {"y": y, "weight": weight, "batch_size": batch_size}.items():
-        if value is not None:
-            raise ValueError(f"`{name}` must be None where the data are compressed, got {value!r}.")
-    return jax.tree.map(lambda leaf: leaf.astype(dtype_of(model)), data)
-
-
 def data_for(model: Any, x: Numbers, y: Numbers | None, weight: Numbers | None) -> Batch:
-    dtype = dtype_of(model)
+    """The data as one batch, on the default device."""
+    return whole(*(jnp.asarray(part, dtype_of(model)) for part in checked(model, x, y, weight)))
+
+
+def checked(model: Any, x: Numbers, y: Numbers | None, weight: Numbers | None) -> tuple[np.ndarray, ...]:
+    """Inputs (N, D), targets (N, P) and weights (N,) that the model can be trained on."""
     inputs, targets = rows(x, y, model.num_inputs)
     if isinstance(model, ExactModel):
         if np.isnan(targets).any():
@@ -348,8 +396,7 @@ def data_for(model: Any, x: Numbers, y: Numbers | None, weight: Numbers | None) 
             f"`y` must have as many columns as the data the model was built for, got {targets.shape[1]} for a model "
             f"of {model.layers[-1].num_outputs} functions."
         )
-    numbers = (inputs, targets, row_weights(weight, len(inputs)))
-    return whole(*(jnp.asarray(part, dtype) for part in numbers))
+    return inputs, targets, row_weights(weight, len(inputs))
 
 
 def default_objective(model: Any, num_samples: int) -> Objective:

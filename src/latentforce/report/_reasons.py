@@ -25,6 +25,7 @@ NAMES = {
     "learning_rate": "learning rate",
     "num_samples": "draws of the hidden layers in each step",
     "restarts": "starting points",
+    "validation_fraction": "share of rows held out",
 }
 
 
@@ -96,4 +97,7 @@ def _reasons(estimator: Any) -> dict[str, str]:
         "learning_rate": "Large at first and falling to zero along a cosine.",
         "num_samples": "One is enough where there are several inputs." if several else "Some, as they are cheap here.",
         "restarts": "One: starting points follow the data.",
+        "validation_fraction": "Few rows for so many inputs: those held out say when to stop."
+        if chosen.validation_fraction
+        else "None: all rows are trained on.",
     }

@@ -1,0 +1,91 @@
+"""What a training step may cost, without a clock: equations, operations, compilations, and traffic with the host."""
+
+import logging
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import latentforce as lf
+from latentforce.inference._objectives import whole
+from latentforce.inference._steps import Plan, adam, advance, begin
+from latentforce.inference._training import default_objective
+
+SAMPLES = 2
+
+
+def problem(name, rows=200, frequencies=20):
+    """Arguments of `advance` for a deep model of one input, and its number of features."""
+    x = jnp.linspace(0.0, 1.0, rows)[:, None]
+    model = lf.build(name, x, x, num_frequencies=frequencies)
+    plan = Plan(
+        objective=default_objective(model, SAMPLES),
+        optimizer=adam(0.01, None),
+        batch_size=None,
+        natural=None,
+        train_filters=model.train_filters,
+        chunk=3,
+    )
+    state, fixed = begin(model, plan)
+    return (state, fixed, whole(x, x), jax.random.key(0), plan, 100), model.layers[0].posterior.shape[-1]
+
+
+def cost(name, **sizes):
+    """Equations and floating-point operations of a step, and those of the products in them that cannot be left out."""
+    arguments, features = problem(name, **sizes)
+    traced = advance.trace(*arguments)
+    rows = sizes.get("rows", 200) * (1 + SAMPLES)
+    return equations(traced.jaxpr.jaxpr), traced.lower().cost_analysis()["flops"], 6 * rows * features**2
+
+
+def equations(jaxpr):
+    """How many there are, also inside others."""
+    inner = (
+        leaf
+        for equation in jaxpr.eqns
+        for leaf in jax.tree.leaves(list(equation.params.values()), is_leaf=lambda x: hasattr(x, "eqns"))
+    )
+    parts = (leaf.jaxpr if hasattr(leaf, "jaxpr") else leaf for leaf in inner)
+    return len(jaxpr.eqns) + sum(equations(part) for part in parts if hasattr(part, "eqns"))
+
+
+@pytest.mark.parametrize(("name", "most"), [("dlfm-vfrf", 5600), ("dlfm-driven", 4900)])
+def test_equations_and_operations_of_a_step(name, most, x64):
+    number, flops, products = cost(name)
+    print(name, number, flops / products)
+    assert number < most
+    assert products < flops < 1.6 * products
+
+
+def test_operations_grow_with_rows_and_with_the_square_of_features(x64):
+    _, base, _ = cost("dlfm-driven", rows=400, frequencies=40)
+    _, more_rows, _ = cost("dlfm-driven", rows=800, frequencies=40)
+    _, more_features, _ = cost("dlfm-driven", rows=400, frequencies=80)
+    print(more_rows / base, more_features / base)
+    assert 1.9 < more_rows / base <= 2.0
+    assert more_features / base < 4.0
+
+
+def test_a_fit_compiles_its_steps_once(caplog, x64):
+    x = np.linspace(0.0, 1.0, 23)
+    model = lf.build("lfm-driven", x, x, num_frequencies=3)
+    with jax.log_compiles(), caplog.at_level(logging.WARNING):
+        lf.fit(model, x, x, steps=35, chunk=10)
+        lf.fit(model, x, 2 * x, steps=35, chunk=10)
+    assert sum("Compiling jit(advance)" in record.getMessage() for record in caplog.records) == 1
+
+
+def test_nothing_goes_through_the_host_inside_the_loop(x64):
+    arguments, _ = problem("lfm-driven", rows=20, frequencies=3)
+    advance(*arguments)
+    with jax.transfer_guard("disallow"):
+        state, _ = advance(*arguments)
+    assert int(state.step) == 3
+    text = advance.lower(*arguments).as_text()
+    assert not any(word in text for word in ("infeed", "outfeed", "callback", "send", "recv"))
+
+
+def test_the_guard_of_the_test_above_guards():
+    with jax.transfer_guard("disallow"), pytest.raises(Exception, match="Disallowed"):
+        jnp.sin(np.ones(3))
