@@ -13,7 +13,7 @@ from latentforce.bench._steps import Size, _floor, signal, sizes
 RATES = {"flops": 1e9, "bytes": 1e9}
 ROW = {"dtype": "float64", "N": 350, "S": 10, "M": 20, "published": 28, "goal": 2.5}
 RECORD = {
-    "machine": {"name": "abacus", "cores": 2, "jax": "0.10", "peers": None},
+    "machine": {"name": "abacus", "cores": 2, "jax": "0.10", "load": 0.5, "peers": None},
     "rates": {"float64": RATES},
     "steps": [
         ROW | {"model": "dlfm-driven", "seconds": 0.002, "flops_floor": 1e-3, "bytes_floor": 5e-4, "over_floor": 2.0},

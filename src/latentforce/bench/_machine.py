@@ -26,6 +26,7 @@ def describe() -> dict[str, Any]:
         "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
         "python": platform.python_version(),
         "jax": jax.__version__,
+        "load": os.getloadavg()[0] if hasattr(os, "getloadavg") else None,  # times of a busy machine mean little
     }
 
 

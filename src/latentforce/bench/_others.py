@@ -58,12 +58,12 @@ def together(quick: bool) -> dict[str, Any]:
         models = [build("dlfm-driven", x, y, num_frequencies=20, **SETTING) for x, y in data]
 
         def seconds(num: int) -> float:
-            taken = []
-            for chunks in (1, 1, 3):  # the first compiles; the difference of the others is two chunks
-                start = time.perf_counter()
-                train_together(models[:num], data[:num], optimizer, chunks * steps, 10, chunk=steps)
-                taken.append(time.perf_counter() - start)
-            return (taken[2] - taken[1]) / (2 * (steps + 1))
+            ends: list[float] = []  # of chunks, of which the first compiles
+            train_together(
+                models[:num], data[:num], optimizer, 5 * steps, 10, chunk=steps,
+                callback=lambda *_: ends.append(time.perf_counter()),
+            )  # fmt: skip
+            return float(np.median(np.diff(ends[1:]))) / (steps + 1)
 
         one, many = seconds(1), seconds(SEEDS)
     return {"model": "dlfm-driven", "seeds": SEEDS, "one": one, "all": many, "ratio": many / one}

@@ -16,7 +16,7 @@ def text(record: dict[str, Any]) -> str:
 
 def _machine(record: dict[str, Any]) -> str:
     machine = record["machine"]
-    lines = [f"{machine['name']}, {machine['cores']} cores, jax {machine['jax']}"]
+    lines = [f"{machine['name']}, {machine['cores']} cores, jax {machine['jax']}, load at the start: {machine['load']}"]
     for dtype, rate in record["rates"].items():
         lines.append(
             f"{dtype}: {rate['flops'] / 1e9:.4g} GFLOP/s in products, {rate['bytes'] / 1e9:.4g} GB/s of memory"
