@@ -153,3 +153,14 @@ def test_stable_equations_are_accepted():
         with pytest.raises(ValueError, match="stable"):
             lf.LinearODE(unstable.tolist())
     assert lf.LinearODE([-1.0, -2.0]).order == 1  # stable, with a negative gain
+
+
+def test_data_to_condition_on():
+    x = np.linspace(0.0, 1.0, 6)
+    model = lf.build("exact-lfm", x, np.sin(x))
+    flat, columns = (lf.condition(model, *data).weights for data in ((x, x**2), (x[:, None], x[:, None] ** 2)))
+    np.testing.assert_array_equal(flat, columns)
+    with pytest.raises(ValueError, match="`y` must have as many rows as `x`"):
+        lf.condition(model, x, x[:3])
+    with pytest.raises(ValueError, match="`y` must be observed everywhere"):
+        lf.condition(model, x, np.where(x > 0.5, np.nan, x))

@@ -6,9 +6,12 @@ from typing import Literal
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 from jaxtyping import Float, PRNGKeyArray
 
+from .._checks import Numbers, concrete
+from .._data import rows
 from .._linalg import precise, stable_cholesky
 from ..depth._inputs import AbstractInputs, Jointly
 from ..depth._likelihoods import Gaussian
@@ -71,8 +74,9 @@ def log_marginal_likelihood(model: ExactModel, batch: Batch, key: PRNGKeyArray |
     return total / batch.num_data
 
 
-def condition(model: ExactModel, x: Float[Array, "N D"], y: Float[Array, "N P"]) -> "ExactPosterior":
-    """The posterior of output and force given data (N, D) and (N, P), by dense algebra; all targets must be observed.
+def condition(model: ExactModel, x: Numbers, y: Numbers) -> "ExactPosterior":
+    """The posterior of output and force given data x (N, D) or (N,) and y (N, P) or (N,), by dense algebra; all targets
+    must be observed.
 
     !!! example
 
@@ -82,7 +86,12 @@ def condition(model: ExactModel, x: Float[Array, "N D"], y: Float[Array, "N P"])
         >>> posterior.output(x).mean.shape, posterior.force(jnp.linspace(0.0, 1.0, 7)).covariance.shape
         ((20,), (7, 7))
     """
-    return _condition(model, x, y)
+    if concrete(x) is not None and concrete(y) is not None:
+        x, y = rows(x, y, model.num_inputs)
+        if np.isnan(y).any():
+            raise ValueError("`y` must be observed everywhere for an exact model, got NaN.")
+    dtype = model.process.force.variance.dtype
+    return _condition(model, jnp.asarray(x, dtype), jnp.asarray(y, dtype))
 
 
 class ExactPosterior(eqx.Module):

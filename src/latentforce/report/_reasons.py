@@ -66,7 +66,8 @@ def choices(estimator: Any) -> list[tuple[str, str, str]]:
 def _idle(estimator: Any) -> set[str]:
     """Choices without an effect on this model."""
     idle = {"learning_rate", "num_samples"} if estimator.choices_.optimizer == "lbfgs" else set()
-    return idle if PRESETS[estimator.model].deep else idle | {"num_samples"}
+    idle |= set() if PRESETS[estimator.model].deep else {"num_samples"}
+    return idle if estimator.choices_.validation_fraction else idle | {"validation_fraction"}
 
 
 def _reasons(estimator: Any) -> dict[str, str]:
@@ -97,7 +98,5 @@ def _reasons(estimator: Any) -> dict[str, str]:
         "learning_rate": "Large at first and falling to zero along a cosine.",
         "num_samples": "One is enough where there are several inputs." if several else "Some, as they are cheap here.",
         "restarts": "One: starting points follow the data.",
-        "validation_fraction": "Few rows for so many inputs: those held out say when to stop."
-        if chosen.validation_fraction
-        else "None: all rows are trained on.",
+        "validation_fraction": "Few rows for so many inputs: those held out say when to stop.",
     }
