@@ -23,7 +23,7 @@ class Choices:
     learning_rate: float
     num_samples: int
     restarts: int
-    validation_fraction: float  # of the rows, held out to end the training where they are predicted best
+    validation_fraction: float  # of the rows, held out to take the state that predicts them best
 
     @property
     def model(self) -> dict[str, Any]:
@@ -42,8 +42,8 @@ def choose(name: str, num_rows: int, num_columns: int, collapses: bool, **given:
     with a block for each direction then keeps the cost linear in them. Deep models of several inputs train as well with
     one draw of the hidden layers as with many. Directions are not integrated over, and with few rows they can follow
     the noise: they have no more weights than a quarter of the rows, and where that makes them fewer, rows held out say
-    when to stop a deep model. Where the best q is known in closed form (`collapses`: Gaussian noise, all targets
-    observed), one layer of not too many features needs no q to be learned.
+    which state of a deep model to take. Where the best q is known in closed form (`collapses`: Gaussian noise, all
+    targets observed), one layer of not too many features needs no q to be learned.
     """
     preset = PRESETS[name]
     several = num_columns > 1
@@ -55,7 +55,7 @@ def choose(name: str, num_rows: int, num_columns: int, collapses: bool, **given:
         "num_frequencies": 20 if several else 40,
         "directions": max(min(2 * num_columns, most), 2) if projected else None,
         "covariance": "full" if not several or joint else "block",
-        "steps": 4000 if preset.deep else 1000,
+        "steps": (2000 if few else 4000) if preset.deep else 1000,
         "batch_size": 1000 if num_rows > 2000 else None,
         "learning_rate": 0.05,
         "num_samples": 1 if several else 5,

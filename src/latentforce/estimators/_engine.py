@@ -36,7 +36,6 @@ from ._choices import Choices
 
 DEGREE = 16  # of the polynomials that compressed data are kept by
 LBFGS = optax.lbfgs()  # one object, so that compiled steps are found again
-PATIENCE = 5  # chunks of steps without a better score on rows held out
 
 
 class Rows(NamedTuple):
@@ -217,7 +216,7 @@ def _train(
 
         options |= {"steps": choices.steps, "chunk": max(1, min(100, choices.steps // 10)), "seed": settings.seed}
         options |= {"checkpoint": settings.checkpoint, "every": settings.every, "resume": settings.resume}
-        options |= {"held_out": held_out, "patience": PATIENCE}
+        options |= {"held_out": held_out, "patience": choices.steps}  # to the end: the last steps are the small ones
         try:
             fitted = fit(model, *_own(devices, rows, sums), callback=watch, devices=settings.devices, **options)
         except TrainingError as error:

@@ -50,8 +50,8 @@ class LatentForceRegressor(RegressorMixin, LatentForceEstimator):
     - `likelihood`: "gaussian" (None), "student-t", "heteroscedastic" or "poisson".
     - `steps`, `batch_size`, `learning_rate`, `num_samples`, `checkpoint`, `every`, `resume`: as for
       [`latentforce.fit`][]; `restarts`: from how many starting points, the best of which is kept.
-    - `validation_fraction`: the share of rows (of equal weight) held out from an approximate model to end its training
-      where they are predicted best; 0 for none.
+    - `validation_fraction`: the share of rows (of equal weight) held out from the training of an approximate model,
+      to take its state where they are predicted best; 0 for none.
     - `devices`: None for one, a number, or "all", also those of other processes (see [`latentforce.distribute`][]),
       each of which is given all data and trains on its share.
     - `precision`: "float32" or "float64", for training by batches or draws; all else is done in float64.

@@ -98,5 +98,5 @@ def _reasons(estimator: Any) -> dict[str, str]:
         "learning_rate": "Large at first and falling to zero along a cosine.",
         "num_samples": "One is enough where there are several inputs." if several else "Some, as they are cheap here.",
         "restarts": "One: starting points follow the data.",
-        "validation_fraction": "Few rows for so many inputs: those held out say when to stop.",
+        "validation_fraction": "Few rows for so many inputs: those held out say which state of the model to take.",
     }
