@@ -16,7 +16,7 @@ import json
 import resource
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import latentforce as lf
+from latentforce.bench._machine import best_of
 
 CHUNK = 2**20
 SIZES = (10_000, 100_000, 1_000_000, 10_000_000, 100_000_000)
@@ -102,18 +103,7 @@ def exact(size: int) -> dict[str, Any]:
         model = lf.build("exact-lfm", np.sort(t)[:1000], y[:1000])
         data = lf.whole(jnp.sort(jnp.asarray(t))[:, None], jnp.asarray(y)[:, None])
         step = jax.jit(jax.value_and_grad(lambda model, data: lf.log_marginal_likelihood(model, data)))
-        return {"rows": size, "seconds": timed(lambda: step(model, data))}
-
-
-def timed(function: Callable[[], Any], repeats: int = 3) -> float:
-    """The least of a few, once compiled."""
-    jax.block_until_ready(function())
-    found = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        jax.block_until_ready(function())
-        found.append(time.perf_counter() - start)
-    return min(found)
+        return {"rows": size, "seconds": best_of(lambda: step(model, data), 3)}
 
 
 def step(setting: dict[str, int], steps: int = 5) -> dict[str, Any]:

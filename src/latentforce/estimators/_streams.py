@@ -15,7 +15,7 @@ from ..inference._batches import Batches
 from ..inference._compression import Statistics, compress_chunks
 from ..inference._devices import Devices
 from ._table import Column, Table, as_numbers, is_frame, take
-from ._targets import Targets, as_targets, target_names
+from ._targets import Targets, as_targets, target_names, unit
 
 
 class Stream:
@@ -59,8 +59,7 @@ class Stream:
         mean = jnp.sum(sums.targets, axis=0) / sums.num_data
         deviation = jnp.sqrt(jnp.maximum(sums.squares / sums.num_data - mean**2, 0.0))
         shift = self.shift + np.asarray(mean)
-        constant = np.asarray(deviation) <= 1e-12 * np.maximum(np.abs(shift), 1e-300)
-        scale = np.where(constant, 1.0, np.asarray(deviation))
+        scale = unit(shift, np.asarray(deviation))
         return sums.standardised(mean, jnp.asarray(scale)), Targets(shift, scale, self.flat, self.names)
 
     def _chunks(self) -> Iterator[tuple[np.ndarray, ...]]:
@@ -102,8 +101,7 @@ class Survey:
         if columns is None:
             raise ValueError("`chunks` must hold some data, got none.")
         self.table, shift, deviation = Table(columns), moments[1], np.sqrt(moments[2] / moments[0])
-        constant = deviation <= 1e-12 * np.maximum(np.abs(shift), 1e-300)
-        units = (shift, np.where(constant, 1.0, deviation)) if scaled else (0 * shift, np.ones_like(shift))
+        units = (shift, unit(shift, deviation)) if scaled else (0 * shift, np.ones_like(shift))
         self.targets = Targets(*units, self.flat, self.names)
 
     def sample(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -30,8 +30,7 @@ class Targets:
         filled = np.where(seen, y, 0.0)
         shift = np.sum(shares * filled, axis=0)
         deviation = np.sqrt(np.sum(shares * np.where(seen, y - shift, 0.0) ** 2, axis=0))
-        constant = deviation <= 1e-12 * np.maximum(np.abs(shift), 1e-300)
-        return cls(shift, np.where(constant, 1.0, deviation), flat, names)
+        return cls(shift, unit(shift, deviation), flat, names)
 
     def encode(self, y: np.ndarray) -> np.ndarray:
         """The user's targets (N, P), as the model sees them."""
@@ -63,6 +62,11 @@ class Targets:
         """From `to_json`."""
         shift, scale = (np.asarray(data[name], float) for name in ("shift", "scale"))
         return cls(shift, scale, bool(data["flat"]), tuple(str(name) for name in data["names"]))
+
+
+def unit(mean: np.ndarray, deviation: np.ndarray) -> np.ndarray:
+    """What targets (P,) are divided by: their deviation, or one where it is but rounding."""
+    return np.where(deviation <= 1e-12 * np.maximum(np.abs(mean), 1e-300), 1.0, deviation)
 
 
 class Given(NamedTuple):
