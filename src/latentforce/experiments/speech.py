@@ -25,6 +25,7 @@ from ._together import judge, train_together
 
 SAMPLES = {"train": 5, "test": 100}  # draws of the hidden layer
 WINDOW = 32  # samples of the moving average: 2 ms
+GROUP = 5  # seeds that are trained at once, where `MEMORY` allows
 MEMORY = 20e9  # bytes that a cell may take on the accelerator
 MATRICES = 20  # of rows times features that a step holds at once, at most
 PER_SEED = ("bound", "rmse", "nmll", "coverage", "done")
@@ -73,7 +74,9 @@ SETTINGS = {
 
 
 def cells(setup: Setup) -> list[Cell]:
-    """One for each model, number of frequencies and group of seeds; late freeing at the ends of the range of M."""
+    """One for each model, number of frequencies and group of seeds; late freeing at the ends of the range of M. First
+    seeds and the ends of that range come first, so that a sweep that is stopped has something of everything.
+    """
     sizes = setup.choose((100, 200, 400), (20, 40))
     common: Cell = {
         "samples": setup.choose(10_000, 600),
@@ -89,7 +92,7 @@ def cells(setup: Setup) -> list[Cell]:
             cell = {"model": name, "frequencies": size, "free_after": late if name == LATE else 0}
             seeds = list(range(setup.seeds or setup.choose(10, 2)))
             rows += [cell | {"seeds": group} | common for group in groups(seeds, size, common["samples"])]
-    return rows
+    return sorted(rows, key=lambda cell: (cell["seeds"][0] // GROUP, cell["frequencies"] not in (sizes[0], sizes[-1])))
 
 
 def _sizes(name: str, sizes: tuple[int, ...], quick: bool) -> tuple[int, ...]:
@@ -100,9 +103,9 @@ def _sizes(name: str, sizes: tuple[int, ...], quick: bool) -> tuple[int, ...]:
 
 
 def groups(seeds: list[int], frequencies: int, samples: int) -> list[list[int]]:
-    """Seeds that are trained at once, as many as `MEMORY` allows; the groups differ by one seed at most."""
+    """Seeds that are trained at once, as many as `GROUP` and `MEMORY` allow; groups differ by one seed at most."""
     size = MATRICES * SAMPLES["train"] * samples * (2 * frequencies + 1) * 4
-    count = -(-len(seeds) // max(int(MEMORY // size), 1))
+    count = -(-len(seeds) // min(max(int(MEMORY // size), 1), GROUP))
     return [seeds[i * len(seeds) // count : (i + 1) * len(seeds) // count] for i in range(count)]
 
 
