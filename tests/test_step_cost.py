@@ -36,18 +36,17 @@ def cost(name, **sizes):
     arguments, features = problem(name, **sizes)
     traced = advance.trace(*arguments)
     rows = sizes.get("rows", 200) * (1 + SAMPLES)
-    return equations(traced.jaxpr.jaxpr), traced.lower().cost_analysis()["flops"], 6 * rows * features**2
+    return sum(1 for _ in equations(traced.jaxpr.jaxpr)), traced.lower().cost_analysis()["flops"], 6 * rows * features**2
 
 
 def equations(jaxpr):
-    """How many there are, also inside others."""
-    inner = (
-        leaf
-        for equation in jaxpr.eqns
-        for leaf in jax.tree.leaves(list(equation.params.values()), is_leaf=lambda x: hasattr(x, "eqns"))
-    )
-    parts = (leaf.jaxpr if hasattr(leaf, "jaxpr") else leaf for leaf in inner)
-    return len(jaxpr.eqns) + sum(equations(part) for part in parts if hasattr(part, "eqns"))
+    """All of them, also inside others."""
+    for equation in jaxpr.eqns:
+        yield equation
+        for leaf in jax.tree.leaves(list(equation.params.values()), is_leaf=lambda x: hasattr(x, "eqns")):
+            part = leaf.jaxpr if hasattr(leaf, "jaxpr") else leaf
+            if hasattr(part, "eqns"):
+                yield from equations(part)
 
 
 @pytest.mark.parametrize(("name", "most"), [("dlfm-vfrf", 5600), ("dlfm-driven", 4900)])
@@ -56,6 +55,21 @@ def test_equations_and_operations_of_a_step(name, most, x64):
     print(name, number, flops / products)
     assert number < most
     assert products < flops < 1.6 * products
+
+
+def test_products_are_in_full_precision():
+    """What an accelerator makes of float32 otherwise has three digits."""
+    (state, fixed, batch, key, plan, steps), _ = problem("dlfm-driven", rows=20, frequencies=3)
+    model = lf.build("dlfm-driven", batch.x, batch.y, num_frequencies=3)
+    programs = {
+        "step": advance.trace(state, fixed, batch, key, plan, steps).jaxpr,
+        "elbo": jax.make_jaxpr(lf.elbo)(model, batch, key),
+        "importance": jax.make_jaxpr(lf.importance_weighted_bound)(model, batch, key),
+    }
+    for name, program in programs.items():
+        products = [one for one in equations(program.jaxpr) if one.primitive.name == "dot_general"]
+        assert products
+        assert {one.params["precision"] for one in products} == {(jax.lax.Precision.HIGHEST,) * 2}, name
 
 
 def test_operations_grow_with_rows_and_with_the_square_of_features(x64):

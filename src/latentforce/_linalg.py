@@ -10,18 +10,23 @@ from jax import Array
 from jaxtyping import Float
 
 
-def precise(function: Callable, **options: Any) -> Callable:
-    """`jax.jit(function, **options)`, with matrix products in full precision.
+def in_full_precision(function: Callable) -> Callable:
+    """The function, with its matrix products in full precision.
 
     By default an accelerator may multiply float32 matrices with ten bits of mantissa, three digits: not enough here.
     """
 
     @functools.wraps(function)
-    def in_full_precision(*arguments: Any, **keywords: Any) -> Any:
+    def precisely(*arguments: Any, **keywords: Any) -> Any:
         with jax.default_matmul_precision("highest"):
             return function(*arguments, **keywords)
 
-    return jax.jit(in_full_precision, **options)
+    return precisely
+
+
+def precise(function: Callable, **options: Any) -> Callable:
+    """`jax.jit(function, **options)`, `in_full_precision`."""
+    return jax.jit(in_full_precision(function), **options)
 
 
 def computed(*vectors: Float[Array, "*shape"]) -> list[Float[Array, "*shape"]]:

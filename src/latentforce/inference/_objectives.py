@@ -9,6 +9,7 @@ from jax import Array
 from jax.scipy.special import logsumexp
 from jaxtyping import Float, PRNGKeyArray
 
+from .._linalg import in_full_precision
 from ..depth._model import Model
 from ._devices import by_rows
 
@@ -40,6 +41,7 @@ def whole(x: Float[Array, "N D"], y: Float[Array, "N P"], weight: Float[Array, "
     return Batch(x, y, weight / jnp.mean(weight), jnp.sum(weight))
 
 
+@in_full_precision
 def elbo(model: Model, batch: Batch, key: PRNGKeyArray, num_samples: int = 1, alike: bool = False) -> Float[Array, ""]:
     """The doubly stochastic evidence lower bound for each row (paper, section `sec:DLFM`).
 
@@ -49,7 +51,7 @@ def elbo(model: Model, batch: Batch, key: PRNGKeyArray, num_samples: int = 1, al
     !!! example
 
         >>> import jax, jax.numpy as jnp, latentforce as lf
-        >>> x = jnp.linspace(0.0, 1.0, 20)[:, None]
+        >>> x = jnp.linspace(0.0, 1.0, 30)[:, None]
         >>> model = lf.build("lfm-driven", x, jnp.sin(6 * x), num_frequencies=5)
         >>> bool(jnp.isfinite(lf.elbo(model, lf.whole(x, jnp.sin(6 * x)), jax.random.key(0))))
         True
@@ -64,6 +66,7 @@ def elbo(model: Model, batch: Batch, key: PRNGKeyArray, num_samples: int = 1, al
     return _average(by_rows(expected, model, (batch.x, batch.y), drawn), batch) - model.kl() / batch.num_data
 
 
+@in_full_precision
 def importance_weighted_bound(
     model: Model, batch: Batch, key: PRNGKeyArray, num_samples: int = 1, num_inner: int = 10
 ) -> Float[Array, ""]:
@@ -76,7 +79,7 @@ def importance_weighted_bound(
     !!! example
 
         >>> import jax, jax.numpy as jnp, latentforce as lf
-        >>> x = jnp.linspace(0.0, 1.0, 20)[:, None]
+        >>> x = jnp.linspace(0.0, 1.0, 30)[:, None]
         >>> model, data = lf.build("dgp", x, x, num_frequencies=2), lf.whole(x, jnp.sin(6 * x))
         >>> bool(jnp.isfinite(lf.importance_weighted_bound(model, data, jax.random.key(0), num_inner=5)))
         True
