@@ -1,5 +1,6 @@
 """Every test runs strictly: no silent promotion of rank or dtype, in float64 and in float32."""
 
+import gc
 import itertools
 import os
 import shutil
@@ -8,20 +9,20 @@ import sys
 import tempfile
 from pathlib import Path
 
-# workers share the cores: threads that wait for each other cost most
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-if "PYTEST_XDIST_WORKER" not in os.environ:  # workers inherit what is set here
-    # compiling is most of the run, and this way of doing it takes half the time; a jaxlib that does not know it dies
-    quick = {"XLA_FLAGS": f"{os.environ.get('XLA_FLAGS', '')} --xla_cpu_use_fusion_emitters=false".strip()}
+if "PYTEST_XDIST_WORKER" not in os.environ:  # workers, and what tests start, inherit what is set here
+    # workers share the cores: threads that wait for each other cost most
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    # compiling is most of the run, and this way of doing it takes a third of the time, with the same values
+    os.environ |= {"JAX_DISABLE_MOST_OPTIMIZATIONS": "1", "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0"}
+    flags = ("use_fusion_emitters=false", "parallel_codegen_split_count=1", "prefer_vector_width=128")
+    quick = {"XLA_FLAGS": " ".join([os.environ.get("XLA_FLAGS", ""), *(f"--xla_cpu_{flag}" for flag in flags)]).strip()}
     probe = [sys.executable, "-c", "import jax; jax.devices()"]
     if subprocess.run(probe, env=os.environ | quick, capture_output=True).returncode == 0:
-        os.environ |= quick
+        os.environ |= quick  # a jaxlib that does not know one of them dies
 
 import jax
 import pytest
 
-jax.config.update("jax_disable_most_optimizations", True)  # values are the same
-jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
 jax.config.update("jax_numpy_rank_promotion", "raise")
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 
@@ -34,6 +35,13 @@ def pytest_configure(config):
     if not hasattr(config, "workerinput"):
         os.environ["JAX_COMPILATION_CACHE_DIR"] = tempfile.mkdtemp(prefix="compiled-")  # workers inherit it
     jax.config.update("jax_compilation_cache_dir", os.environ["JAX_COMPILATION_CACHE_DIR"])
+
+
+def pytest_collection_finish():
+    """Tracing makes objects by the million, few of them garbage: look for it seldom, and not among what stays."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 10, 10)
 
 
 def pytest_unconfigure(config):

@@ -7,6 +7,7 @@ holds them against quadrature of the definitions.
 
 import functools
 
+import gmpy2
 import mpmath as mp
 import numpy as np
 
@@ -199,20 +200,28 @@ class System:
 
 
 def expm(X):
-    """Scaling and squaring of the Taylor series, with the digits that the squarings eat added beforehand."""
+    """Scaling and squaring of the Taylor series, with the digits that the squarings eat added beforehand.
+
+    In MPFR's numbers, since most of the oracle's time would go into products of `mpmath`'s matrices.
+    """
     norm = max(mp.mnorm(X, 1), mp.mpf(1))
     squarings = int(mp.ceil(mp.log(norm, 2))) + 8
-    with mp.workdps(mp.mp.dps + squarings + 10):
-        Y = X / mp.mpf(2) ** squarings
-        total = term = mp.eye(X.rows)
+    digits = mp.mp.dps + squarings + 10
+    with mp.workdps(digits), gmpy2.context(precision=mp.mp.prec):
+        Y = np.array([[_to_mpfr(x) for x in row] for row in X.tolist()]) / 2**squarings
+        total = term = np.array([[gmpy2.mpfr(i == j) for j in range(X.rows)] for i in range(X.rows)])
         k = 0
-        while mp.mnorm(term, 1) > mp.mpf(10) ** -(mp.mp.dps):
+        while np.max(np.abs(term)) > gmpy2.mpfr(10) ** -digits:
             k += 1
-            term = term * Y / k
+            term = term @ Y / k
             total = total + term
         for _ in range(squarings):
-            total = total * total
-    return total
+            total = total @ total
+        return mp.matrix([[mp.ldexp(*map(int, x.as_mantissa_exp())) for x in row] for row in total])
+
+
+def _to_mpfr(x):
+    return gmpy2.mpfr(int(mp.sign(x)) * x.man) * gmpy2.exp2(x.exp)
 
 
 def to_float(values):

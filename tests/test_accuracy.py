@@ -14,6 +14,7 @@ import oracles
 from cases import INTERVAL, TIMES
 
 HARMONIC, DRIVEN = lf.HarmonicFourier(400, INTERVAL), lf.DrivenFourier(400, INTERVAL)
+FEW = lf.HarmonicFourier(3, INTERVAL)
 HARMONICS = [0, 1, 37, 400]
 MODES = [0, 1, 2, 75, 800]
 
@@ -28,7 +29,9 @@ def everything(process, t):
         "variance": process.variance(),
         "projections": HARMONIC.cross_covariance(process, t),
         "harmonic": (HARMONIC.whitened(process, t), HARMONIC.force_whitened(process, t)),
+        "few harmonic": (FEW.whitened(process, t), FEW.force_whitened(process, t)),
         "driven": (DRIVEN.whitened(process, t), DRIVEN.force_whitened(process, t)),
+        "state_space": process.state_space(),
     }
 
 
@@ -95,13 +98,23 @@ def test_what_is_left_is_positive_semi_definite(case, family):
     assert np.linalg.eigvalsh((left + left.T) / 2)[0] > -bound
 
 
-WHITENING = [
+def test_state_space(case):
+    system, got = case.system, case.got["state_space"]
+    P = oracles.to_float(system.P.tolist())
+    cases.assert_close(got.P, P, case.dtype, np.sqrt(np.outer(np.diag(P), np.diag(P))))
+    for mine, theirs in ((got.A, system.A), (got.B[:, None], system.B), (got.C[None], system.C)):
+        want = oracles.to_float(theirs.tolist())
+        cases.assert_close(mine, want, case.dtype, np.maximum(np.abs(want), 1e-30))
+    cases.assert_close(got.q / float(system.q), 1.0, case.dtype)
+
+
+WHITENING = [  # with 3 frequencies, and with all
     *[
-        (nu, name, 3)
+        (nu, name, FEW.num_frequencies)
         for nu in cases.ORDERS
         for name in ("identity", "first-order 1+0", "under-damped", "repeated pole")
     ],
-    (2.5, "first-order 10", 400),
+    (2.5, "first-order 10", HARMONIC.num_frequencies),
 ]
 
 
@@ -113,8 +126,9 @@ WHITENING = [
 def test_harmonic_whitening(nu, name, size, dtype):
     """`A A^T = K_fv K_vv^{-1} K_vf`, with `K_vv^{-1}` by the Woodbury identity in high precision."""
     process = cases.process(nu, name)
-    system, features = cases.oracle(process), lf.HarmonicFourier(size, INTERVAL)
-    times = TIMES[[1, 3, 5, 9]]
+    system, chosen = cases.oracle(process), [1, 3, 5, 9]
+    whitened = everything(process, jnp.asarray(TIMES))["few harmonic" if size == FEW.num_frequencies else "harmonic"]
+    times = TIMES[chosen]
     a, b = INTERVAL
     D, X, inner = _woodbury(system, size, b - a)
     f, u = cases.deviations(system)
@@ -123,10 +137,7 @@ def test_harmonic_whitening(nu, name, size, dtype):
     for key, source, scale in (("f", system, f), ("u", force, u)):
         waves = [[source.response(t, 2 * mp.pi * m / (b - a), a, b) / scale for m in range(size + 1)] for t in times]
         rows[key] = [[w.real for w in row] + [w.imag for w in row[1:]] for row in waves]
-    got = {
-        "f": np.asarray(features.whitened(process, jnp.asarray(times))) / float(f),
-        "u": np.asarray(features.force_whitened(process, jnp.asarray(times))) / float(u),
-    }
+    got = {key: np.asarray(w)[chosen] / float(s) for key, w, s in zip("fu", whitened, (f, u), strict=True)}
     for left in rows:
         for right in rows:
             want = [
@@ -162,15 +173,3 @@ def test_harmonic_covariance(nu, dtype):
     want = oracles.to_float(cases.oracle(process).harmonic_prior(6, *INTERVAL).tolist())
     scale = np.sqrt(np.outer(np.diag(want), np.diag(want)))
     cases.assert_close(got, want, dtype, scale)
-
-
-@pytest.mark.parametrize("dtype, nu, name", cases.GRID, indirect=["dtype"])
-def test_state_space(nu, name, dtype):
-    process = cases.process(nu, name)
-    system, got = cases.oracle(process), process.state_space()
-    P = oracles.to_float(system.P.tolist())
-    cases.assert_close(got.P, P, dtype, np.sqrt(np.outer(np.diag(P), np.diag(P))))
-    for mine, theirs in ((got.A, system.A), (got.B[:, None], system.B), (got.C[None], system.C)):
-        want = oracles.to_float(theirs.tolist())
-        cases.assert_close(mine, want, dtype, np.maximum(np.abs(want), 1e-30))
-    cases.assert_close(got.q / float(system.q), 1.0, dtype)

@@ -20,7 +20,7 @@ def as_users_have_it():
         yield
 
 
-CHECKED = {"num_frequencies": 5, "steps": 150, "learning_rate": 0.1, "precision": "float64"}
+CHECKED = {"num_frequencies": 5, "steps": 50, "learning_rate": 0.3, "precision": "float64"}
 
 
 @pytest.mark.filterwarnings("ignore::latentforce.ExtrapolationWarning")

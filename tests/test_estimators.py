@@ -28,7 +28,10 @@ def as_users_have_it():
 
 
 def shallow(**options):
-    return lf.LatentForceRegressor("lfm-driven", **{"num_frequencies": 6, "steps": 30, **options})
+    """Fitted to the same rows it is the same program, whatever else is asked."""
+    return lf.LatentForceRegressor(
+        "lfm-driven", **{"num_frequencies": 6, "steps": 60, "precision": "float64", **options}
+    )
 
 
 def quick():
@@ -41,7 +44,7 @@ def deep(**options):
     return lf.LatentForceRegressor("dgp-driven", **{**small, **options})
 
 
-CHECKED = {"num_frequencies": 5, "steps": 150, "learning_rate": 0.1, "likelihood": "student-t", "precision": "float64"}
+CHECKED = {"num_frequencies": 5, "steps": 50, "learning_rate": 0.3, "likelihood": "student-t", "precision": "float64"}
 
 
 @pytest.mark.filterwarnings("ignore::latentforce.ExtrapolationWarning")
@@ -53,7 +56,13 @@ def test_scikit_learn(estimator, check):
 @pytest.fixture(scope="module")
 def fitted():
     with jax.numpy_rank_promotion("allow"), jax.numpy_dtype_promotion("standard"):
-        return shallow(steps=60, precision="float64").fit(X, Y)
+        return shallow().fit(X, Y)
+
+
+@pytest.fixture(scope="module")
+def exact():
+    with jax.numpy_rank_promotion("allow"), jax.numpy_dtype_promotion("standard"):
+        return lf.LatentForceRegressor("exact-lfm", steps=40, precision="float64").fit(X, Y)
 
 
 def test_shapes_and_units(fitted):
@@ -98,7 +107,7 @@ def test_other_units_give_the_same_answer(fitted):
 
 
 def test_a_filter_is_in_the_units_of_the_input():
-    options = {"train_filters": None, "precision": "float64"}
+    options = {"train_filters": None, "likelihood": "student-t"}
     minutes = shallow(filter=lf.FirstOrder(1.0, 0.5), **options).fit(X, Y)
     seconds = shallow(filter=lf.FirstOrder(1.0, 30.0), **options).fit(60 * X, Y)
     np.testing.assert_allclose(minutes.predict(X), seconds.predict(60 * X), rtol=1e-8)
@@ -106,8 +115,7 @@ def test_a_filter_is_in_the_units_of_the_input():
         shallow(filter=lf.FirstOrder(1.0, 0.5)).fit(np.hstack([X, X**2]), Y)
 
 
-def test_exact_models(fitted):
-    exact = lf.LatentForceRegressor("exact-lfm", steps=40, precision="float64").fit(X, Y)
+def test_exact_models(fitted, exact):
     assert exact.log_score(X, Y) > fitted.log_score(X, Y) - 0.3
     with pytest.raises(ValueError, match="must not be exact to draw functions"):
         exact.sample_functions()
@@ -206,7 +214,7 @@ def test_far_outside_it_is_the_prior_with_a_warning(fitted):
 
 
 def test_the_interval_is_settled_by_fit():
-    wide = shallow(steps=3, interval=(-5.0, 20.0)).fit(X, Y)
+    wide = shallow(interval=(-5.0, 20.0)).fit(X, Y)
     low, high = X.min(), X.max()
     a, b = (float(end[0]) for end in wide.model_.layers[0].features.interval)
     np.testing.assert_allclose([low + a * (high - low), low + b * (high - low)], [-5.0, 20.0], rtol=1e-6)
@@ -237,8 +245,7 @@ def test_the_force_is_in_the_users_units(fitted):
         fitted.predict_force(X)
 
 
-def test_the_force_of_an_exact_model_is_the_one_it_is_conditioned_on(fitted):
-    exact = lf.LatentForceRegressor("exact-lfm", steps=30).fit(X, Y)
+def test_the_force_of_an_exact_model_is_the_one_it_is_conditioned_on(fitted, exact):
     t = np.linspace(1.0, 9.0, 5)
     mean, std = exact.predict_force(t, return_std=True)
     assert np.all(np.abs(mean - fitted.predict_force(t)) < 6 * std + 0.5 * np.abs(mean).max())
@@ -326,8 +333,8 @@ def test_rows_held_out_end_the_training():
     data = generator.uniform(size=(120, 4))
     noisy = np.sin(6 * data[:, 0]) + generator.standard_normal(120)
     small = {"num_frequencies": 2, "width": 1, "directions": 2, "random_state": 0}
-    model = lf.LatentForceRegressor(steps=200, learning_rate=0.3, **small).fit(data, noisy)
-    assert model.choices_.validation_fraction == 0.1 and not model.history_.ended_early
+    model = lf.LatentForceRegressor(steps=200, learning_rate=0.3, validation_fraction=0.1, **small).fit(data, noisy)
+    assert not model.history_.ended_early
     held = np.random.default_rng(model.seed_).permutation(120)[:12]
     score = model.log_score(data[held], noisy[held]) + np.log(model.targets_.scale[0])
     assert score == pytest.approx(max(model.history_.held_out), abs=0.02)  # the best of all that there were
@@ -339,9 +346,26 @@ def test_rows_held_out_end_the_training():
 
 
 def test_choices_for_few_rows():
-    rows = {455: (8, 0.1), 99: (2, 0.0), 2000: (26, 0.0)}
+    rows = {20: (4, 10, None), 455: (4, 10, None), 1000: (4, 10, 19), 1352: (8, 20, 26), 9999: (8, 20, 26)}
     for num_rows, expected in rows.items():
         chosen = choose("dlfm-driven", num_rows, 13, collapses=True)
-        assert (chosen.directions, chosen.validation_fraction) == expected
-    assert choose("lfm-driven", 455, 13, collapses=True).validation_fraction == 0
+        few = num_rows < 8 * 13**2
+        assert (chosen.width, chosen.num_frequencies, chosen.directions) == expected
+        assert (chosen.start, chosen.likelihood) == (("paper", "student-t") if few else (None, "gaussian"))
+    for name in ("lfm-driven", "dgp", "exact-gp"):  # one layer; and kernels of all inputs at once, without directions
+        assert choose(name, 455, 13, collapses=True).likelihood == "gaussian"
+    assert choose("dlfm-driven", 455, 13, collapses=True, likelihood="gaussian").likelihood == "gaussian"
+    assert choose("dlfm-driven", 455, 13, False, ["bernoulli"]).likelihood == "bernoulli"
     assert choose("lfm-driven", 455, 13, collapses=True, validation_fraction=0.2).optimizer == "adam"
+
+
+def test_noise_of_few_rows_has_heavy_tails():
+    generator = np.random.default_rng(0)
+    data = generator.uniform(size=(30, 2))
+    small = {"num_frequencies": 2, "width": 1, "directions": 2, "steps": 3}
+    model = lf.LatentForceRegressor(**small).fit(data, data.sum(axis=1))
+    assert isinstance(model.model_.likelihood, lf.StudentT)
+    assert model.summary().to_dict()["choices"]["likelihood"] == "student-t"
+    assert np.max(model.model_.layers[0].posterior.root) < 0.1  # the hidden layer begins nearly certain
+    model = lf.LatentForceRegressor(**small, likelihood="gaussian").fit(data, data.sum(axis=1))
+    assert isinstance(model.model_.likelihood, lf.Gaussian)

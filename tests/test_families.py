@@ -35,22 +35,35 @@ def family(name, dtype):
     return jax.tree.map(lambda x: x.astype(dtype), FAMILIES[name])
 
 
+@jax.jit
+def everything(features, process, t):
+    """All that is judged below, in one compiled program for each family and each order of force and filter."""
+    return {
+        "A": features.whitened(process, t),
+        "A_u": features.force_whitened(process, t),
+        "cross": features.cross_covariance(process, t),
+        "K": features.covariance(process),
+        "residual": features.residual_variance(process, t),
+        "crossed": process.cross_covariance(t, t),
+        "covariance": process.covariance(t, t),
+        "force_covariance": process.force_covariance(t, t),
+    }
+
+
 @pytest.mark.parametrize("dtype, nu, filter", CONTRACTS, indirect=["dtype"])
 @pytest.mark.parametrize("name", FAMILIES)
 def test_contract(name, nu, filter, dtype):
     """Shapes and dtypes; `A A^T = K_fv K_vv^{-1} K_vf`; what is left is positive semi-definite, jointly for f and u."""
     process, features, t = cases.process(nu, filter), family(name, dtype), jnp.asarray(TIMES)
-    F = features.num_features(process)
-    A, A_u = features.whitened(process, t), features.force_whitened(process, t)
-    cross, K = features.cross_covariance(process, t), features.covariance(process)
-    assert K.shape == (F, F)
-    for values in (A, A_u, cross):
-        assert values.shape == (t.size, F) and values.dtype == dtype and bool(jnp.all(jnp.isfinite(values)))
-    residual = features.residual_variance(process, t)
-    assert residual.shape == t.shape and residual.dtype == dtype and bool(jnp.all(residual >= 0))
+    F, got = features.num_features(process), everything(features, process, t)
+    assert got["K"].shape == (F, F)
+    for values in (got["A"], got["A_u"], got["cross"]):
+        assert values.shape == (t.size, F) and values.dtype == dtype and np.all(np.isfinite(values))
+    residual = got["residual"]
+    assert residual.shape == t.shape and residual.dtype == dtype and np.all(residual >= 0)
 
-    A, A_u, cross, K = (np.asarray(x, np.float64) for x in (A, A_u, cross, K))
-    f, u = float(jnp.sqrt(process.variance())), float(jnp.sqrt(process.force.variance))
+    A, A_u, cross, K = (np.asarray(got[key], np.float64) for key in ("A", "A_u", "cross", "K"))
+    f, u = np.sqrt(float(process.variance())), np.sqrt(float(process.force.variance))
     scale = np.sqrt(np.diag(K))
     scaled = cross / scale / f
     rounding = {"float64": 1e-9, "float32": 1e-2 if name == "points" else 1e-3}[dtype]  # K_ZZ is ill-conditioned
@@ -59,8 +72,8 @@ def test_contract(name, nu, filter, dtype):
     )
 
     if name in PROJECTIONS:
-        crossed = process.cross_covariance(t, t)
-        prior = np.block([[process.covariance(t, t), crossed], [crossed.T, process.force_covariance(t, t)]])
+        crossed = got["crossed"]
+        prior = np.block([[got["covariance"], crossed], [crossed.T, got["force_covariance"]]])
         whole = np.concatenate([A, A_u])
         left = (prior - whole @ whole.T) / np.outer([f] * t.size + [u] * t.size, [f] * t.size + [u] * t.size)
         assert np.linalg.eigvalsh((left + left.T) / 2)[0] > -rounding

@@ -107,16 +107,21 @@ def first(arrays):
     return next(name for name in sorted(arrays) if arrays[name].ndim)
 
 
+def models(document):
+    return document["models"]["tuple"]
+
+
 CHANGES = {
     "future": (lambda d, a: d.update(schema=99), "newer version of latentforce .* Please upgrade"),
     "no schema": (lambda d, a: d.pop("schema"), "does not say which schema"),
     "not a number": (lambda d, a: a.update({first(a): np.full_like(a[first(a)], np.nan)}), "not finite numbers, in"),
-    "a shape": (lambda d, a: a.update({"model.layers.0.posterior.mean": np.ones((1, 1, 3))}), "damaged"),
+    "a shape": (lambda d, a: a.update({"model.0.layers.0.posterior.mean": np.ones((1, 1, 3))}), "damaged"),
     "an array less": (lambda d, a: a.pop(first(a)), "the array .* is missing"),
-    "a stranger": (lambda d, a: d["model"].update(kind="Popen"), "a part 'Popen' that this version does not know"),
-    "a field": (lambda d, a: d["model"]["fields"].pop("layers"), "fields .* instead of"),
+    "a stranger": (lambda d, a: models(d)[0].update(kind="Popen"), "a part 'Popen' that this version does not know"),
+    "a field": (lambda d, a: models(d)[0]["fields"].pop("layers"), "fields .* instead of"),
     "another estimator": (lambda d, a: d.update(estimator="os.system"), "damaged"),
-    "another part": (lambda d, a: d.update(model=d["model"]["fields"]["likelihood"]), "damaged"),
+    "another part": (lambda d, a: models(d).append(models(d)[0]["fields"]["likelihood"]), "damaged"),
+    "no model": (lambda d, a: models(d).clear(), "damaged"),
     "targets": (lambda d, a: d["targets"].update(scale=[1.0, 2.0]), "predicts 1 targets, its units are of 2"),
     "a column": (lambda d, a: d["table"].append(d["table"][0]), "damaged"),
     "a parameter": (lambda d, a: d["parameters"].update(colour="red"), "damaged"),

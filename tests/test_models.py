@@ -11,7 +11,8 @@ from latentforce._parameters import constrain, mask, unconstrain
 from latentforce.depth._posteriors import POSTERIORS
 
 pytestmark = pytest.mark.usefixtures("x64")
-N = 14
+elbo = jax.jit(lf.elbo, static_argnums=3)  # one program, not one for each operation
+N = 16  # as in test_inference.py: the same programs
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +66,7 @@ def test_one_layer_is_svgp_written_out_densely(data):
     trace = np.trace(np.linalg.solve(Kzz, S)) + m @ np.linalg.solve(Kzz, m)
     kl = (trace - len(Z) + np.linalg.slogdet(Kzz)[1] - np.linalg.slogdet(S)[1]) / 2
     expected = -0.5 * np.log(2 * np.pi * noise) - ((y - mean) ** 2 + variance) / (2 * noise)
-    np.testing.assert_allclose(lf.elbo(model, batch(x, y), jax.random.key(0)), expected.mean() - kl / N, atol=1e-8)
+    np.testing.assert_allclose(elbo(model, batch(x, y), jax.random.key(0)), expected.mean() - kl / N, atol=1e-8)
 
 
 @pytest.mark.parametrize("name", ["svgp", "lfm", "lfm-rff", "lfm-vfrf", "lfm-driven"])
@@ -74,8 +75,8 @@ def test_the_collapsed_bound_is_the_bound_at_its_best_q(data, name):
     model = lf.build(name, x, y, num_frequencies=3)
     collapsed = lf.collapsed_bound(model, batch(x, y))
     best = lf.collapse(model, batch(x, y))
-    np.testing.assert_allclose(lf.elbo(best, batch(x, y), jax.random.key(0)), collapsed, rtol=1e-9)
-    assert lf.elbo(with_q(best), batch(x, y), jax.random.key(0)) < collapsed
+    np.testing.assert_allclose(elbo(best, batch(x, y), jax.random.key(0)), collapsed, rtol=1e-9)
+    assert elbo(with_q(best), batch(x, y), jax.random.key(0)) < collapsed
 
 
 def test_the_collapsed_bound_tends_to_the_exact_likelihood(data):
@@ -114,7 +115,7 @@ def test_a_vanishing_beta_turns_the_deep_lfm_into_the_iddgp(data):
     plain = lf.build("iddgp", x, y, num_frequencies=3)
     fast = lf.build("dlfm-vfrf", x, y, num_frequencies=3, filter=lf.FirstOrder(1.0, 1e-9))
     key = jax.random.key(3)
-    np.testing.assert_allclose(lf.elbo(fast, batch(x, y), key, 4), lf.elbo(plain, batch(x, y), key, 4), rtol=1e-6)
+    np.testing.assert_allclose(elbo(fast, batch(x, y), key, 4), elbo(plain, batch(x, y), key, 4), rtol=1e-6)
     got, want = (lf.predict(model, x, num_samples=8) for model in (fast, plain))
     np.testing.assert_allclose(got.means, want.means, atol=1e-6)
     np.testing.assert_allclose(got.variances, want.variances, atol=1e-6)
@@ -143,13 +144,13 @@ def test_driven_features_of_shared_forces_explain_all_outputs_together(filter):
     t = jnp.linspace(0.1, 0.9, 9)
     wide = lf.DrivenFourier(250, (-0.5, 1.0)).shared(processes, t)
     whole = jnp.einsum("rnf,smf->rnsm", wide, wide)
-    narrow = lf.DrivenFourier(40, (0.4, 1.0)).shared(processes, t)
+    narrow = lf.DrivenFourier(250, (0.4, 1.0)).shared(processes, t)
     part = jnp.einsum("rnf,smf->rnsm", narrow, narrow)
     across = np.ix_(range(2), np.flatnonzero(t < 0.4), range(2), np.flatnonzero(t >= 0.4))
     np.testing.assert_allclose(part[across], whole[across], atol=2e-4)  # given the state at a, past and future part
     inside = np.ix_(range(2), np.flatnonzero(t >= 0.4), range(2), np.flatnonzero(t >= 0.4))
     np.testing.assert_allclose(part[inside], whole[inside], atol=2e-4)
-    force = lf.DrivenFourier(40, (0.4, 1.0)).force_shared(processes, t)
+    force = lf.DrivenFourier(250, (0.4, 1.0)).force_shared(processes, t)
     one = jax.tree.map(lambda leaf: leaf[1], processes)
     want = one.cross_covariance(t, t)  # of f with u
     got = narrow[1] @ force.T
@@ -228,13 +229,14 @@ def test_gradients_of_the_bound_are_its_finite_differences(data, name, options):
     ]
 
     @jax.jit
+    @jax.value_and_grad
     def value(step):
         moved = structure.unflatten([leaf + step * d for leaf, d in zip(free, direction, strict=True)])
-        return lf.elbo(constrain(moved), batch(x, y), jax.random.key(5), 3)
+        return elbo(constrain(moved), batch(x, y), jax.random.key(5), 3)
 
     h = 1e-5
-    slope = (value(h) - value(-h)) / (2 * h)
-    np.testing.assert_allclose(jax.grad(value)(0.0), slope, rtol=1e-5)
+    (low, _), (_, slope), (high, _) = (value(step) for step in (-h, 0.0, h))
+    np.testing.assert_allclose(slope, (high - low) / (2 * h), rtol=1e-5)
 
 
 @pytest.mark.parametrize("covariance", list(POSTERIORS))
@@ -242,9 +244,9 @@ def test_one_natural_step_of_size_one_is_the_best_q(data, covariance):
     x, y = data
     model = lf.build("lfm-driven", x, y, num_frequencies=3, covariance=covariance, train_filters=None)
     fitted = lf.fit(model, x, y, steps=1, natural=1.0, learning_rate=1e-12).model
-    reached, best = lf.elbo(fitted, batch(x, y), jax.random.key(0)), lf.collapsed_bound(model, batch(x, y))
+    reached, best = elbo(fitted, batch(x, y), jax.random.key(0)), lf.collapsed_bound(model, batch(x, y))
     if covariance == "diagonal":  # has its own optimum, below
-        assert lf.elbo(model, batch(x, y), jax.random.key(0)) < reached < best
+        assert elbo(model, batch(x, y), jax.random.key(0)) < reached < best
     else:
         np.testing.assert_allclose(reached, best, rtol=1e-6)
 
@@ -267,9 +269,13 @@ def test_compressed_data_give_the_same_bound_whatever_the_hyperparameters():
 def test_the_importance_weighted_bound_tightens(data):
     x, y = data
     model = shaken(lf.build("dgp", x, y, num_frequencies=2, variance=0.3, start="prior"), size=0.05)
-    key = jax.random.key(0)
-    plain = lf.elbo(model, batch(x, y), key, 1000)
-    one, many = (lf.importance_weighted_bound(model, batch(x, y), key, 1000, inner) for inner in (1, 20))
+
+    @jax.jit
+    def bounds(model, key):
+        weighted = (lf.importance_weighted_bound(model, batch(x, y), key, 1000, inner) for inner in (1, 20))
+        return elbo(model, batch(x, y), key, 1000), *weighted
+
+    plain, one, many = bounds(model, jax.random.key(0))
     assert plain < one < many
 
 
@@ -312,14 +318,14 @@ def test_float32_agrees_with_float64(data):
 
     def value():
         model = lf.build("dlfm-driven", x, y, num_frequencies=3, variance=0.1)
-        return float(lf.elbo(model, lf.whole(*(jnp.asarray(v, float)[:, None] for v in (x, y))), jax.random.key(0)))
+        return float(elbo(model, lf.whole(*(jnp.asarray(v, float)[:, None] for v in (x, y))), jax.random.key(0)))
 
     wide = lf.build("lfm-driven", x, y, num_frequencies=3)
-    want = float(lf.elbo(wide, batch(x, y), jax.random.key(0)))
+    want = float(elbo(wide, batch(x, y), jax.random.key(0)))
     with jax.enable_x64(False):
         assert np.isfinite(value())
         narrow = lf.build("lfm-driven", x, y, num_frequencies=3)
-        got = float(lf.elbo(narrow, lf.whole(*(jnp.asarray(v, float)[:, None] for v in (x, y))), jax.random.key(0)))
+        got = float(elbo(narrow, lf.whole(*(jnp.asarray(v, float)[:, None] for v in (x, y))), jax.random.key(0)))
     np.testing.assert_allclose(got, want, rtol=1e-4)
 
 

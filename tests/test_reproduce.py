@@ -112,7 +112,7 @@ from distributed import Client, LocalCluster
 from latentforce.experiments._sweep import Setup, reproduce
 
 if __name__ == "__main__":
-    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster):
+    with LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster):
         with joblib.parallel_config("dask"):
             page = reproduce("cube", Setup(), Path(sys.argv[1]), None, shown=False)
     print(page.text)

@@ -36,7 +36,11 @@ def cost(name, **sizes):
     arguments, features = problem(name, **sizes)
     traced = advance.trace(*arguments)
     rows = sizes.get("rows", 200) * (1 + SAMPLES)
-    return sum(1 for _ in equations(traced.jaxpr.jaxpr)), traced.lower().cost_analysis()["flops"], 6 * rows * features**2
+    return (
+        sum(1 for _ in equations(traced.jaxpr.jaxpr)),
+        traced.lower().cost_analysis()["flops"],
+        6 * rows * features**2,
+    )
 
 
 def equations(jaxpr):

@@ -69,7 +69,7 @@ def test_chunks_of_frames_weights_and_several_targets(data):
     times = pd.Timestamp("2024-01-01") + pd.to_timedelta(X[:, 0], unit="h")
     frame, targets = pd.DataFrame({"time": times}), pd.DataFrame({"a": y, "b": -y})
     parts = [(frame[i::3], targets[i::3], np.full(len(frame[i::3]), 2.0)) for i in range(3)]
-    fitted = lf.LatentForceRegressor("lfm-driven", **OPTIONS).fit_chunks(parts)
+    fitted = lf.LatentForceRegressor("gp-driven", **OPTIONS).fit_chunks(parts)
     assert fitted.targets_.names == ("a", "b") and list(fitted.feature_names_in_) == ["time"]
     prediction = fitted.predict(frame[:50])
     np.testing.assert_allclose(prediction[:, 0], -prediction[:, 1], rtol=1e-6)
@@ -136,7 +136,7 @@ def test_models_that_cannot_be_summed_up(data):
     assert not hasattr(lf.LatentForceRegressor("lfm-driven", likelihood="student-t"), "partial_fit")
 
 
-@pytest.mark.parametrize(("name", "columns"), [("lfm-driven", 1), ("svgp", 2)])
+@pytest.mark.parametrize(("name", "columns"), [("gp-driven", 1), ("svgp", 2)])
 def test_further_rows_are_absorbed_exactly(name, columns):
     generator = np.random.default_rng(1)
     X = generator.uniform(size=(90, columns))
@@ -158,7 +158,7 @@ def test_further_rows_are_absorbed_exactly(name, columns):
 
 def test_updates_survive_a_file(tmp_path):
     x = np.linspace(0.0, 1.0, 40)[:, None]
-    first = lf.LatentForceRegressor("lfm-driven", **OPTIONS).fit(x, np.sin(5 * x[:, 0]))
+    first = lf.LatentForceRegressor("ssgp", **OPTIONS).fit(x, np.sin(5 * x[:, 0]))
     first.save(tmp_path / "model.lforce")
     second = lf.load(tmp_path / "model.lforce")
     for one in (first, second):

@@ -1,4 +1,4 @@
-"""Formulas as MathML, made while the site is built: browsers show it without scripts, fonts or a network."""
+"""Formulas as MathML, made while the site is built: browsers show it without scripts or a network, in our font."""
 
 import html
 import re

@@ -25,6 +25,11 @@ class Preset:
     deep: bool
     about: str
 
+    @property
+    def joint(self) -> bool:
+        """Whether kernels are of all inputs at once, and not of one time: without an ODE, exact or on points."""
+        return self.features in ("points", None) and not self.ode
+
 
 PRESETS = MappingProxyType(
     {

@@ -1,12 +1,13 @@
 """What an estimator chooses by itself, from the size of the data."""
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from ..presets import PRESETS
 
 MOST_FEATURES = 2000  # whose Gram matrix is factorised in every step
-ENOUGH = 100  # rows to hold some out
+NOISES = ("gaussian", "student-t")  # that numbers may have; the first where nothing speaks for another
 
 
 @dataclass(frozen=True)
@@ -17,6 +18,8 @@ class Choices:
     num_frequencies: int
     directions: int | None
     covariance: str
+    start: str | None  # of q, as for `build`
+    likelihood: str
     optimizer: str  # "adam" for the bound, or "lbfgs" for the likelihood or the bound at its best q
     steps: int
     batch_size: int | None
@@ -28,39 +31,63 @@ class Choices:
     @property
     def model(self) -> dict[str, Any]:
         """Those that `build` takes."""
-        names = ("width", "num_frequencies", "directions", "covariance")
+        names = ("width", "num_frequencies", "directions", "covariance", "start")
         return {name: value for name, value in asdict(self).items() if name in names}
 
 
-GIVABLE = tuple(field.name for field in fields(Choices) if field.name != "optimizer")  # what the user may settle
+GIVABLE = tuple(
+    field.name for field in fields(Choices) if field.name not in ("optimizer", "start")
+)  # what the user may settle
 
 
-def choose(name: str, num_rows: int, num_columns: int, collapses: bool, **given: Any) -> Choices:
+def few_rows(name: str, num_rows: int, num_columns: int) -> bool:
+    """Whether a deep model with learned directions has so few rows that it could follow single ones."""
+    preset = PRESETS[name]
+    return preset.deep and not preset.joint and num_columns > 1 and num_rows < 8 * num_columns**2
+
+
+def choose(
+    name: str,
+    num_rows: int,
+    num_columns: int,
+    collapses: bool,
+    likelihoods: Sequence[str] = NOISES,
+    **given: Any,
+) -> Choices:
     """All choices for that preset and so much data; whatever is `given` and not None is taken.
 
     Several inputs interact, which additive layers do not see: they are read along twice as many learned directions. A q
     with a block for each direction then keeps the cost linear in them. Deep models of several inputs train as well with
-    one draw of the hidden layers as with many. Directions are not integrated over, and with few rows they can follow
-    the noise: they have no more weights than a quarter of the rows, and where that makes them fewer, rows held out say
-    which state of a deep model to take. Where the best q is known in closed form (`collapses`: Gaussian noise, all
-    targets observed), one layer of not too many features needs no q to be learned.
+    one draw of the hidden layers as with many. Where the best q is known in closed form (`collapses`: Gaussian noise,
+    all targets observed), one layer of not too many features needs no q to be learned.
+
+    Directions are not integrated over, and with few rows they can follow the noise: they have no more weights than a
+    quarter of the rows, and where deep models would have fewer than inputs, they do without: their second layer sees
+    interactions of what the first one adds up. Where directions are limited (below 8 D^2 rows), deep models are also
+    narrow, have fewer features, and begin with hidden layers that are nearly certain, so that these leave their mean
+    only where the data ask for it. One outlier among few rows is not to move all the rest: the noise then has heavy
+    tails, if the `likelihoods` of the estimator, the usual one first, allow it.
     """
-    preset = PRESETS[name]
-    several = num_columns > 1
-    joint = preset.features in ("points", None) and not preset.ode
-    projected, most = several and not joint, num_rows // (4 * num_columns)
-    few = preset.deep and projected and most < 2 * num_columns
+    preset, several, few = PRESETS[name], num_columns > 1, few_rows(name, num_rows, num_columns)
+    projected = several and not preset.joint
+    directions = min(2 * num_columns, num_rows // (4 * num_columns))
+    if preset.deep and directions < num_columns:
+        directions = None
+    elif not preset.deep:
+        directions = max(directions, 2)
     values: dict[str, Any] = {
-        "width": min(num_columns, 8) if preset.deep else None,
-        "num_frequencies": 20 if several else 40,
-        "directions": max(min(2 * num_columns, most), 2) if projected else None,
-        "covariance": "full" if not several or joint else "block",
+        "width": min(num_columns, 4 if few else 8) if preset.deep else None,
+        "num_frequencies": (10 if few else 20) if several else 40,
+        "directions": directions if projected else None,
+        "covariance": "block" if projected else "full",
+        "start": "paper" if few else None,
+        "likelihood": "student-t" if few and "student-t" in likelihoods else likelihoods[0],
         "steps": (2000 if few else 4000) if preset.deep else 1000,
         "batch_size": 1000 if num_rows > 2000 else None,
         "learning_rate": 0.05,
         "num_samples": 1 if several else 5,
         "restarts": 1,
-        "validation_fraction": 0.1 if few and num_rows >= ENOUGH else 0.0,
+        "validation_fraction": 0.0,
     }
     values |= {key: value for key, value in given.items() if value is not None}
     share, exact = values["validation_fraction"], preset.features is None

@@ -3,7 +3,7 @@
 import os
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial, wraps
 from typing import Any, NamedTuple
 
@@ -27,10 +27,10 @@ from ..inference._compression import Statistics, compress
 from ..inference._devices import Devices
 from ..inference._exact import ExactModel, ExactPosterior, condition
 from ..inference._force import force, within
-from ..inference._functions import Functions, sample_functions
+from ..inference._functions import sample_functions
 from ..inference._gaussian import Normal
 from ..inference._objectives import Batch, elbo, whole
-from ..inference._prediction import Prediction, predict, predict_mean
+from ..inference._prediction import AbstractPrediction, Prediction, mixed, predict, predict_mean
 from ..inference._training import LOST, STOPPED, Fit, History, Progress, TrainingError, fit
 from ._choices import Choices
 
@@ -67,14 +67,25 @@ class Rows(NamedTuple):
 
 @dataclass
 class Fitted:
-    """A trained model and, where inference is exact, the data that it is conditioned on."""
+    """A trained model and, where inference is exact, the data that it is conditioned on; and the models that other
+    starting points led to: predictions are of all together, everything else is of the first, the best.
+    """
 
     model: Model | ExactModel
     x: np.ndarray | None = None  # (N, D)
     y: np.ndarray | None = None  # (N, P)
+    others: "tuple[Fitted, ...]" = ()
 
-    def predict(self, x: np.ndarray, seed: int) -> Prediction:
-        """What it says of rows (N, D)."""
+    @property
+    def members(self) -> "tuple[Fitted, ...]":
+        """All models."""
+        return (self, *self.others)
+
+    def predict(self, x: np.ndarray, seed: int) -> AbstractPrediction:
+        """What they say of rows (N, D)."""
+        return mixed([one._predict(x, seed) for one in self.members])
+
+    def _predict(self, x: np.ndarray, seed: int) -> Prediction:
         if isinstance(self.ready, Model):
             return predict(self.ready, x, seed=seed)
         mean, variance = self.posterior.moments(jnp.asarray(x, jnp.float64))
@@ -82,20 +93,33 @@ class Fitted:
 
     def mean(self, x: np.ndarray, seed: int) -> Float[Array, "N P"]:
         """The mean of y alone, cheaper where it can be."""
+        return jnp.mean(jnp.stack([one._mean(x, seed) for one in self.members]), axis=0)
+
+    def _mean(self, x: np.ndarray, seed: int) -> Float[Array, "N P"]:
         if isinstance(self.ready, Model):
             return predict_mean(self.ready, x, seed=seed)
-        return self.predict(x, seed).mean
+        return self._predict(x, seed).mean
 
-    def functions(self, key: PRNGKeyArray, num_samples: int) -> Functions:
-        """Draws of whole functions."""
+    def functions(
+        self, key: PRNGKeyArray, num_samples: int, num_knots: int = 200
+    ) -> Callable[[np.ndarray], Float[Array, "n N R"]]:
+        """Draws of whole functions, each from one of the models."""
         if not isinstance(self.ready, Model):
             raise ValueError("`model` must not be exact to draw functions from it.")
-        return sample_functions(self.ready, key, num_samples)
+        which, *keys = jax.random.split(key, len(self.members) + 1)
+        owners = jax.random.randint(which, (num_samples,), 0, len(self.members))
+        counts = np.bincount(owners, minlength=len(self.members))
+        drawn = [
+            sample_functions(one.ready, k, int(count), num_knots=num_knots)
+            for one, k, count in zip(self.members, keys, counts, strict=True)
+            if count
+        ]
+        return lambda x: jnp.concatenate([functions(x) for functions in drawn])
 
     def updated(self, rows: Rows) -> "Fitted":
         """With what further rows say added, exactly."""
         model = absorb(self.ready, rows.padded().batch())
-        return Fitted(jax.tree.map(np.asarray, model))
+        return Fitted(jax.tree.map(np.asarray, model), others=tuple(one.updated(rows) for one in self.others))
 
     def force(self, t: np.ndarray, layer: int, index: int, direction: int) -> Normal:
         """The posterior of a force at times (T,)."""
@@ -119,7 +143,7 @@ class Fitted:
 
     def __getstate__(self) -> dict[str, Any]:
         """Without what is on the device."""
-        return {"model": self.model, "x": self.x, "y": self.y}
+        return {"model": self.model, "x": self.x, "y": self.y, "others": self.others}
 
 
 def in_float64(function: Callable) -> Callable:
@@ -148,10 +172,11 @@ class Settings(NamedTuple):
 def train(
     make: Callable[[int], Model | ExactModel], rows: Rows, choices: Choices, settings: Settings
 ) -> tuple[Fitted, History, list[str]]:
-    """The best of some restarts by rows held out or else by its bound, and what there was to warn of; `make` builds a
-    model from a seed.
+    """What some starting points led to, the best first, by rows held out or else by its bound; its history; and what
+    there was to warn of. `make` builds a model from a seed.
 
-    Each restart has a checkpoint of its own, so that those that are done are not done again.
+    Each restart has a checkpoint of its own, so that those that are done are not done again. One that was stopped
+    counts only if it was the first.
     """
     fits, said = [], []
     kept, held_out = _divided(rows, choices, settings.seed)
@@ -163,11 +188,16 @@ def train(
         fits.append(_train(make(seed), kept, held_out, choices, own, said))
         if fits[-1].history.stopped == STOPPED:
             break
-    best = max(fits, key=lambda one: _quality(one.history))
-    # NumPy's arrays keep their digits wherever they are unpickled; JAX's would lose half of them without x64
-    model = jax.tree.map(np.asarray, best.model)
+    done = [one for one in fits if one.history.stopped != STOPPED] or fits
+    ranked = sorted(done, key=lambda one: _quality(one.history), reverse=True)
+    best, *others = (_kept(one.model, rows) for one in ranked)
+    return replace(best, others=tuple(others)), ranked[0].history, said
+
+
+def _kept(model: Model | ExactModel, rows: Rows) -> Fitted:
+    """NumPy's arrays keep their digits wherever they are unpickled; JAX's would lose half of them without x64."""
     data = (rows.x, rows.y) if isinstance(model, ExactModel) else (None, None)
-    return Fitted(model, *data), best.history, said
+    return Fitted(jax.tree.map(np.asarray, model), *data)
 
 
 def _divided(rows: Rows, choices: Choices, seed: int) -> tuple[Rows, tuple[np.ndarray, np.ndarray] | None]:

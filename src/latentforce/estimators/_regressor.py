@@ -15,7 +15,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from ..depth._likelihoods import AbstractLikelihood, Gaussian, HeteroscedasticGaussian, Poisson, StudentT
 from ..depth._model import Model
 from ..inference._devices import Devices
-from ..inference._prediction import Prediction
+from ..inference._prediction import AbstractPrediction
 from ..presets import PRESETS
 from ._base import LatentForceEstimator, key
 from ._choices import GIVABLE, choose
@@ -47,9 +47,11 @@ class LatentForceRegressor(RegressorMixin, LatentForceEstimator):
     - `interval`: where the features live, in the units of the one input column; None: the range of the training data
       and a tenth more. It is settled by `fit`; far outside a warning is given, and predictions are the prior's.
     - `filter`: "first", "second", or a filter in the units of the one input column.
-    - `likelihood`: "gaussian" (None), "student-t", "heteroscedastic" or "poisson".
+    - `likelihood`: "gaussian" (None, but for deep models of few rows, which take "student-t"), "student-t",
+      "heteroscedastic" or "poisson".
     - `steps`, `batch_size`, `learning_rate`, `num_samples`, `checkpoint`, `every`, `resume`: as for
-      [`latentforce.fit`][]; `restarts`: from how many starting points, the best of which is kept.
+      [`latentforce.fit`][]; `restarts`: from how many starting points; predictions are of
+      all the models they lead to together, parameters, forces and layers are those of the best.
     - `validation_fraction`: the share of rows (of equal weight) held out from the training of an approximate model,
       to take its state where they are predicted best; 0 for none.
     - `devices`: None for one, a number, or "all", also those of other processes (see [`latentforce.distribute`][]),
@@ -159,7 +161,7 @@ class LatentForceRegressor(RegressorMixin, LatentForceEstimator):
         if not return_std:
             return self._by_block(X, lambda x, _: self.targets_.values(self.fitted_.mean(x, self.seed_)))
 
-        def both(prediction: Prediction, _: slice) -> np.ndarray:
+        def both(prediction: AbstractPrediction, _: slice) -> np.ndarray:
             std = self.targets_.sizes(jnp.sqrt(prediction.variance))
             return np.stack([self.targets_.values(prediction.mean), std], axis=1)
 
@@ -195,7 +197,7 @@ class LatentForceRegressor(RegressorMixin, LatentForceEstimator):
         """Draws of y (N, n_samples), or (N, P, n_samples): each row by itself."""
         root = key(random_state)
 
-        def draws(prediction: Prediction, rows: slice) -> np.ndarray:
+        def draws(prediction: AbstractPrediction, rows: slice) -> np.ndarray:
             drawn = prediction.sample(jax.random.fold_in(root, rows.start), n_samples)
             return np.moveaxis(self.targets_.values(drawn), 0, -1)
 
@@ -219,19 +221,19 @@ class LatentForceRegressor(RegressorMixin, LatentForceEstimator):
         check_is_fitted(self)
         targets, _ = as_targets(y, len(X))
 
-        def densities(prediction: Prediction, rows: slice) -> np.ndarray:
+        def densities(prediction: AbstractPrediction, rows: slice) -> np.ndarray:
             return self.targets_.log_density(prediction, targets[rows])
 
         return float(self._predictions(X, densities).sum() / np.sum(~np.isnan(targets)))
 
     @in_float64
     def _quantiles(self, X: Any, levels: list[float]) -> np.ndarray:
-        def quantiles(prediction: Prediction, _: slice) -> np.ndarray:
+        def quantiles(prediction: AbstractPrediction, _: slice) -> np.ndarray:
             return np.stack([self.targets_.values(prediction.quantile(level)) for level in levels], axis=-1)
 
         return self._predictions(X, quantiles)
 
-    def _predictions(self, X: Any, function: Callable[[Prediction, slice], np.ndarray]) -> np.ndarray:
+    def _predictions(self, X: Any, function: Callable[[AbstractPrediction, slice], np.ndarray]) -> np.ndarray:
         """`function` of what is predicted for each block of rows, joined along its first axis."""
         check_is_fitted(self)
         return self._by_block(X, lambda x, rows: function(self.fitted_.predict(x, self.seed_), rows))

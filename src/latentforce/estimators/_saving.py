@@ -40,7 +40,7 @@ def save(estimator: Any, path: str | os.PathLike) -> None:
         "record": estimator.record_,
         "bounds": list(estimator.bounds_),
         "classes": estimator.classes_.tolist() if is_classifier(estimator) else None,
-        "model": describe(fitted.model, arrays),
+        "models": describe(tuple(one.model for one in fitted.members), arrays),
     }
     data = {"data.x": fitted.x, "data.y": fitted.y}
     write(path, document, arrays | {name: part for name, part in data.items() if part is not None})
@@ -52,8 +52,8 @@ def load(path: str | os.PathLike) -> Any:
     !!! example
 
         >>> import numpy as np, tempfile, latentforce as lf
-        >>> x = np.linspace(0.0, 1.0, 20)[:, None]
-        >>> regressor = lf.LatentForceRegressor("lfm-driven", num_frequencies=3, steps=5).fit(x, x[:, 0])
+        >>> x = np.linspace(0.0, 10.0, 50)[:, None]
+        >>> regressor = lf.LatentForceRegressor("lfm-driven", steps=200).fit(x, np.sin(x[:, 0]))
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     regressor.save(f"{folder}/model.lforce")
         ...     again = lf.load(f"{folder}/model.lforce")
@@ -83,7 +83,9 @@ def load(path: str | os.PathLike) -> Any:
         estimator.n_features_in_ = len(estimator.table_.columns)
         if document["names"]:
             estimator.feature_names_in_ = np.asarray(document["names"], dtype=object)
-        estimator.fitted_ = Fitted(rebuild(document["model"], arrays), arrays.get("data.x"), arrays.get("data.y"))
+        data = arrays.get("data.x"), arrays.get("data.y")
+        best, *others = (Fitted(model, *data) for model in rebuild(document["models"], arrays))
+        estimator.fitted_ = replace(best, others=tuple(others))
         _fits_together(estimator)
     except ModelFileError:
         raise
@@ -95,14 +97,14 @@ def load(path: str | os.PathLike) -> Any:
 @in_float64
 def _fits_together(estimator: Any) -> None:
     """Shapes of all arrays, columns and targets agree: traced, nothing is computed."""
-    fitted = replace(estimator.fitted_)  # one of its own: what is traced is not kept
-    model = fitted.model
-    if not isinstance(model, Model | ExactModel):
-        raise ValueError(f"it holds a {type(model).__name__} where a model should be.")
     rows = np.zeros((1, max(sum(column.width for column in estimator.table_.columns), 1)))
-    shape = jax.eval_shape(lambda: fitted.predict(rows, 0).mean).shape
-    if shape != (1, len(estimator.targets_.scale)) or len(estimator.targets_.shift) != shape[1]:
-        raise ValueError(f"its model predicts {shape[1]} targets, its units are of {len(estimator.targets_.scale)}.")
+    for member in estimator.fitted_.members:
+        if not isinstance(member.model, Model | ExactModel):
+            raise ValueError(f"it holds a {type(member.model).__name__} where a model should be.")
+        own = replace(member, others=())  # what is traced is not kept
+        _, width = jax.eval_shape(lambda own=own: own.predict(rows, 0).mean).shape
+        if not width == len(estimator.targets_.scale) == len(estimator.targets_.shift):
+            raise ValueError(f"its model predicts {width} targets, its units are of {len(estimator.targets_.scale)}.")
 
 
 def _parameters(estimator: Any) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from sklearn.utils.validation import check_array
 
-from ..inference._prediction import Prediction
+from ..inference._prediction import AbstractPrediction
 
 
 @dataclass(frozen=True)
@@ -44,9 +44,10 @@ class Targets:
         """Deviations (..., N, P) likewise."""
         return self._shape(self.scale * np.asarray(deviation, np.float64))
 
-    def log_density(self, prediction: Prediction, y: np.ndarray) -> np.ndarray:
+    def log_density(self, prediction: AbstractPrediction, y: np.ndarray) -> np.ndarray:
         """`log p(y)` (N, P) of the user's targets (N, P), zero where NaN."""
-        density = np.asarray(prediction.log_density(jnp.asarray(self.encode(y), prediction.means.dtype)), np.float64)
+        targets = jnp.asarray(self.encode(y), prediction.parts[0].means.dtype)
+        density = np.asarray(prediction.log_density(targets), np.float64)
         return density - np.where(np.isnan(y), 0.0, np.log(self.scale))
 
     def _shape(self, values: np.ndarray) -> np.ndarray:

@@ -7,7 +7,7 @@ from jax import Array
 from jaxtyping import Float
 
 from .._checks import Numbers
-from ._prediction import Prediction
+from ._prediction import AbstractPrediction
 
 
 class Scores(NamedTuple):
@@ -18,7 +18,7 @@ class Scores(NamedTuple):
     coverage: Float[Array, ""]
 
 
-def scores(prediction: Prediction, y: Numbers, *, coverage: float = 0.95) -> Scores:
+def scores(prediction: AbstractPrediction, y: Numbers, *, coverage: float = 0.95) -> Scores:
     """Scores of a prediction on observations (N, P) or (N,); those that are NaN do not count.
 
     !!! example

@@ -40,9 +40,9 @@ class TrainingError(RuntimeError):
     !!! example
 
         >>> import numpy as np, latentforce as lf
-        >>> x = np.linspace(0.0, 1.0, 20)
+        >>> x = np.linspace(0.0, 1.0, 30)
         >>> try:
-        ...     lf.fit(lf.build("lfm-driven", x, x, num_frequencies=3), x, 1e30 * x, steps=10)
+        ...     lf.fit(lf.build("lfm-driven", x, x, num_frequencies=5), x, 1e30 * x, steps=100)
         ... except lf.TrainingError as error:
         ...     print(error.history.stopped)
         failed at the start

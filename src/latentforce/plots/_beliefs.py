@@ -11,9 +11,8 @@ from ..depth._likelihoods import Poisson
 from ..depth._model import Model
 from ..estimators._classifier import shares
 from ..estimators._engine import in_float64
-from ..inference._functions import Functions, sample_functions
 from ..inference._gaussian import Normal
-from ..inference._prediction import Prediction
+from ..inference._prediction import AbstractPrediction, Prediction
 from ._source import scaled, target
 
 ROWS = 5000  # that are predicted at once
@@ -31,7 +30,7 @@ class Judged(NamedTuple):
 
 
 @in_float64
-def prediction(estimator: Any, rows: np.ndarray) -> Prediction:
+def prediction(estimator: Any, rows: np.ndarray) -> AbstractPrediction:
     """What the model says of scaled rows (N, D), in scaled units."""
     return estimator.fitted_.predict(rows, estimator.seed_)
 
@@ -61,12 +60,16 @@ def probabilities(
     The same random numbers serve all rows, so that bands are smooth.
     """
     said = prediction(estimator, rows)
+    drawn = np.concatenate([_shares_drawn(part) for part in said.parts])[..., output]
+    ends = {c: tuple(np.quantile(drawn, [(1 - c) / 2, (1 + c) / 2], axis=0)) for c in coverages}
+    return shares(np.asarray(said.mean))[:, output], ends
+
+
+def _shares_drawn(said: Prediction) -> np.ndarray:
     draw = np.arange(NUM_DRAWS) % said.means.shape[0]
     normal = np.random.default_rng(0).standard_normal((NUM_DRAWS, 1, said.means.shape[2]))
     f = said.means[draw] + jnp.sqrt(said.variances[draw]) * normal
-    drawn = shares(np.asarray(said.likelihood.moments(f)[0]))[..., output]
-    ends = {c: tuple(np.quantile(drawn, [(1 - c) / 2, (1 + c) / 2], axis=0)) for c in coverages}
-    return shares(np.asarray(said.mean))[:, output], ends
+    return shares(np.asarray(said.likelihood.moments(f)[0]))
 
 
 def draws(estimator: Any, num: int, output: int, num_knots: int = 200) -> Callable[[np.ndarray], np.ndarray]:
@@ -86,7 +89,7 @@ def _functions(estimator: Any, num: int, output: int, num_knots: int) -> Callabl
     """Drawn functions (num, N, R); an exact posterior is drawn anew, jointly, wherever it is asked for."""
     fitted = estimator.fitted_
     if isinstance(fitted.ready, Model):
-        functions = sample_functions(fitted.ready, jax.random.key(0), num, num_knots=num_knots)
+        functions = fitted.functions(jax.random.key(0), num, num_knots)
         return lambda rows: _by_blocks(functions, rows)
 
     def evaluate(rows: np.ndarray) -> Any:
@@ -103,7 +106,7 @@ def _sample(normal: Normal, num: int) -> np.ndarray:
     return np.asarray(normal.mean) + noise * np.sqrt(np.maximum(values, 0.0)) @ vectors.T
 
 
-def _by_blocks(functions: Functions, rows: np.ndarray) -> Any:
+def _by_blocks(functions: Callable[[np.ndarray], Any], rows: np.ndarray) -> Any:
     """Values (n, N, R), so many rows at a time; the last are filled up, so that one size is compiled."""
     missing = -len(rows) % DRAWN_ROWS
     filled = np.concatenate([rows, np.repeat(rows[-1:], missing, axis=0)])
@@ -146,16 +149,16 @@ def labelled(estimator: Any, X: Any, y: Any, output: int) -> tuple[np.ndarray, n
 @in_float64
 def _judge(estimator: Any, x: np.ndarray, y: np.ndarray, output: int) -> Judged:
     said = prediction(estimator, x)
-    rank = _ranks(said, jnp.asarray(estimator.targets_.encode(y), said.means.dtype))
+    rank = _ranks(said, jnp.asarray(estimator.targets_.encode(y), said.mean.dtype))
     mean, variance = np.asarray(said.mean), np.asarray(said.variance)
     std = estimator.targets_.scale[output] * np.sqrt(variance[:, output])
     return Judged(y[:, output], _units(estimator, mean, output), std, rank[:, output])
 
 
-def _ranks(said: Prediction, y: Any) -> np.ndarray:
+def _ranks(said: AbstractPrediction, y: Any) -> np.ndarray:
     """`P(Y <= y)`; of counts at random between `P(Y < y)` and that, so that they too are uniform if all is right."""
     rank = np.asarray(said.cdf(y))
-    if not isinstance(said.likelihood, Poisson):
+    if not isinstance(said.parts[0].likelihood, Poisson):
         return rank
     below = np.asarray(said.cdf(y - 1))
     return below + np.random.default_rng(0).random(rank.shape) * (rank - below)

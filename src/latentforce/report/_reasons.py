@@ -4,6 +4,7 @@ from dataclasses import asdict
 from typing import Any
 
 from ..depth._model import Model
+from ..estimators._choices import few_rows
 from ..presets import PRESETS
 from ._words import count, number
 
@@ -19,6 +20,8 @@ NAMES = {
     "num_frequencies": "frequencies",
     "directions": "learned directions",
     "covariance": "covariance of the posterior",
+    "start": "start of the posterior",
+    "likelihood": "noise",
     "optimizer": "optimizer",
     "steps": "steps",
     "batch_size": "rows in each step",
@@ -80,8 +83,9 @@ def _reasons(estimator: Any) -> dict[str, str]:
         way = "One layer and Gaussian noise: the best posterior is known in closed form, only parameters are searched."
     else:
         way = "The objective is estimated anew in each step, from draws or from some of the rows: that takes Adam."
+    most = "four, as rows are few for so many inputs" if few_rows(estimator.model, rows, inputs) else "eight"
     return {
-        "width": "One for each input, up to eight." if several else "One, as there is one input.",
+        "width": f"One for each input, up to {most}." if several else "One, as there is one input.",
         "num_frequencies": "Several inputs share the work, so each needs fewer."
         if several
         else "Plenty for one input.",
@@ -90,6 +94,10 @@ def _reasons(estimator: Any) -> dict[str, str]:
             "full": "Few enough features to keep all correlations.",
             "block": "A block for each direction keeps the cost in proportion to the number of directions.",
         }.get(chosen.covariance, "The default."),
+        "start": "Hidden layers begin nearly certain: with few rows they leave their mean where the data ask for it.",
+        "likelihood": "Few rows for so many inputs: with heavy tails, one outlier does not move all the rest."
+        if chosen.likelihood == "student-t"
+        else "The usual one.",
         "optimizer": way,
         "steps": "Enough for a search of this kind to settle; the learning curve shows whether it did.",
         "batch_size": f"Few enough to see all {number(rows)} rows in every step."
@@ -98,5 +106,4 @@ def _reasons(estimator: Any) -> dict[str, str]:
         "learning_rate": "Large at first and falling to zero along a cosine.",
         "num_samples": "One is enough where there are several inputs." if several else "Some, as they are cheap here.",
         "restarts": "One: starting points follow the data.",
-        "validation_fraction": "Few rows for so many inputs: those held out say which state of the model to take.",
     }
