@@ -346,26 +346,12 @@ def test_rows_held_out_end_the_training():
 
 
 def test_choices_for_few_rows():
-    rows = {20: (4, 10, None), 455: (4, 10, None), 1000: (4, 10, 19), 1352: (8, 20, 26), 9999: (8, 20, 26)}
+    rows = {20: (3, 10, 13, 4), 455: (3, 10, 13, 4), 1000: (3, 10, 19, 4), 1352: (8, 20, 26, 1), 9999: (8, 20, 26, 1)}
     for num_rows, expected in rows.items():
         chosen = choose("dlfm-driven", num_rows, 13, collapses=True)
-        few = num_rows < 8 * 13**2
-        assert (chosen.width, chosen.num_frequencies, chosen.directions) == expected
-        assert (chosen.start, chosen.likelihood) == (("paper", "student-t") if few else (None, "gaussian"))
+        assert (chosen.width, chosen.num_frequencies, chosen.directions, chosen.restarts) == expected
     for name in ("lfm-driven", "dgp", "exact-gp"):  # one layer; and kernels of all inputs at once, without directions
-        assert choose(name, 455, 13, collapses=True).likelihood == "gaussian"
-    assert choose("dlfm-driven", 455, 13, collapses=True, likelihood="gaussian").likelihood == "gaussian"
-    assert choose("dlfm-driven", 455, 13, False, ["bernoulli"]).likelihood == "bernoulli"
+        assert choose(name, 455, 13, collapses=True).restarts == 1
+    assert choose("lfm-driven", 20, 13, collapses=True).directions == 2
+    assert choose("dlfm-driven", 455, 13, collapses=True, restarts=2).restarts == 2
     assert choose("lfm-driven", 455, 13, collapses=True, validation_fraction=0.2).optimizer == "adam"
-
-
-def test_noise_of_few_rows_has_heavy_tails():
-    generator = np.random.default_rng(0)
-    data = generator.uniform(size=(30, 2))
-    small = {"num_frequencies": 2, "width": 1, "directions": 2, "steps": 3}
-    model = lf.LatentForceRegressor(**small).fit(data, data.sum(axis=1))
-    assert isinstance(model.model_.likelihood, lf.StudentT)
-    assert model.summary().to_dict()["choices"]["likelihood"] == "student-t"
-    assert np.max(model.model_.layers[0].posterior.root) < 0.1  # the hidden layer begins nearly certain
-    model = lf.LatentForceRegressor(**small, likelihood="gaussian").fit(data, data.sum(axis=1))
-    assert isinstance(model.model_.likelihood, lf.Gaussian)

@@ -192,7 +192,7 @@ class LatentForceEstimator(BaseEstimator):
                 wanted = "0 where rows come in chunks or differ in weight"
                 raise ValueError(f"`validation_fraction` must be {wanted}, got {self.validation_fraction!r}.")
             given["validation_fraction"] = 0.0
-        self.choices_ = choose(self.model, num_rows, rows.x.shape[1], collapses, tuple(self.LIKELIHOODS), **given)
+        self.choices_ = choose(self.model, num_rows, rows.x.shape[1], collapses, **given)
         self.bounds_ = self._bounds()
         watched = (self.verbose, self.callback, self.checkpoint, self.every, self.resume)
         settings = Settings(self.seed_, *watched, self.devices)
@@ -215,7 +215,6 @@ class LatentForceEstimator(BaseEstimator):
 
     @property
     def _likelihood(self) -> tuple[type[AbstractLikelihood], bool]:
-        """That asked for, or the usual one, whose targets are scaled as those of all that can be chosen for it."""
         return self.LIKELIHOODS[self.likelihood or next(iter(self.LIKELIHOODS))]
 
     def _check(self) -> None:
@@ -229,7 +228,7 @@ class LatentForceEstimator(BaseEstimator):
         if isinstance(filter, AbstractFilter):
             filter = self._rescaled(filter)
         options = {name: getattr(self, name) for name in ("depth", "nu", "num_forces", "num_latents", "train_filters")}
-        kind, _ = self.LIKELIHOODS[self.choices_.likelihood]
+        kind, _ = self._likelihood
         options |= {
             "filter": filter,
             "likelihood": None if kind is Gaussian else kind(),

@@ -1,13 +1,11 @@
 """What an estimator chooses by itself, from the size of the data."""
 
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from ..presets import PRESETS
 
 MOST_FEATURES = 2000  # whose Gram matrix is factorised in every step
-NOISES = ("gaussian", "student-t")  # that numbers may have; the first where nothing speaks for another
 
 
 @dataclass(frozen=True)
@@ -18,8 +16,6 @@ class Choices:
     num_frequencies: int
     directions: int | None
     covariance: str
-    start: str | None  # of q, as for `build`
-    likelihood: str
     optimizer: str  # "adam" for the bound, or "lbfgs" for the likelihood or the bound at its best q
     steps: int
     batch_size: int | None
@@ -31,13 +27,18 @@ class Choices:
     @property
     def model(self) -> dict[str, Any]:
         """Those that `build` takes."""
-        names = ("width", "num_frequencies", "directions", "covariance", "start")
+        names = ("width", "num_frequencies", "directions", "covariance")
         return {name: value for name, value in asdict(self).items() if name in names}
 
+    def effective(self, deep: bool) -> dict[str, Any]:
+        """Those with an effect on a deep model, or on a shallow one."""
+        idle = {"learning_rate", "num_samples"} if self.optimizer == "lbfgs" else set()
+        idle |= set() if deep else {"num_samples"}
+        idle |= set() if self.validation_fraction else {"validation_fraction"}
+        return {name: value for name, value in asdict(self).items() if name not in idle}
 
-GIVABLE = tuple(
-    field.name for field in fields(Choices) if field.name not in ("optimizer", "start")
-)  # what the user may settle
+
+GIVABLE = tuple(field.name for field in fields(Choices) if field.name != "optimizer")  # what the user may settle
 
 
 def few_rows(name: str, num_rows: int, num_columns: int) -> bool:
@@ -46,14 +47,7 @@ def few_rows(name: str, num_rows: int, num_columns: int) -> bool:
     return preset.deep and not preset.joint and num_columns > 1 and num_rows < 8 * num_columns**2
 
 
-def choose(
-    name: str,
-    num_rows: int,
-    num_columns: int,
-    collapses: bool,
-    likelihoods: Sequence[str] = NOISES,
-    **given: Any,
-) -> Choices:
+def choose(name: str, num_rows: int, num_columns: int, collapses: bool, **given: Any) -> Choices:
     """All choices for that preset and so much data; whatever is `given` and not None is taken.
 
     Several inputs interact, which additive layers do not see: they are read along twice as many learned directions. A q
@@ -62,31 +56,23 @@ def choose(
     all targets observed), one layer of not too many features needs no q to be learned.
 
     Directions are not integrated over, and with few rows they can follow the noise: they have no more weights than a
-    quarter of the rows, and where deep models would have fewer than inputs, they do without: their second layer sees
-    interactions of what the first one adds up. Where directions are limited (below 8 D^2 rows), deep models are also
-    narrow, have fewer features, and begin with hidden layers that are nearly certain, so that these leave their mean
-    only where the data ask for it. One outlier among few rows is not to move all the rest: the noise then has heavy
-    tails, if the `likelihoods` of the estimator, the usual one first, allow it.
+    quarter of the rows, but deep models at least one direction for each input. Where that limits them (below 8 D^2
+    rows), deep models are also narrow and have fewer features; and as few rows leave open which directions matter,
+    predictions are averaged over several starting points.
     """
     preset, several, few = PRESETS[name], num_columns > 1, few_rows(name, num_rows, num_columns)
     projected = several and not preset.joint
-    directions = min(2 * num_columns, num_rows // (4 * num_columns))
-    if preset.deep and directions < num_columns:
-        directions = None
-    elif not preset.deep:
-        directions = max(directions, 2)
+    directions = min(2 * num_columns, max(num_rows // (4 * num_columns), num_columns if preset.deep else 2))
     values: dict[str, Any] = {
-        "width": min(num_columns, 4 if few else 8) if preset.deep else None,
+        "width": min(num_columns, 3 if few else 8) if preset.deep else None,
         "num_frequencies": (10 if few else 20) if several else 40,
         "directions": directions if projected else None,
         "covariance": "block" if projected else "full",
-        "start": "paper" if few else None,
-        "likelihood": "student-t" if few and "student-t" in likelihoods else likelihoods[0],
-        "steps": (2000 if few else 4000) if preset.deep else 1000,
+        "steps": (1500 if few else 4000) if preset.deep else 1000,
         "batch_size": 1000 if num_rows > 2000 else None,
         "learning_rate": 0.05,
         "num_samples": 1 if several else 5,
-        "restarts": 1,
+        "restarts": 4 if few else 1,
         "validation_fraction": 0.0,
     }
     values |= {key: value for key, value in given.items() if value is not None}

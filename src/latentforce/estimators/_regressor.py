@@ -47,8 +47,7 @@ class LatentForceRegressor(RegressorMixin, LatentForceEstimator):
     - `interval`: where the features live, in the units of the one input column; None: the range of the training data
       and a tenth more. It is settled by `fit`; far outside a warning is given, and predictions are the prior's.
     - `filter`: "first", "second", or a filter in the units of the one input column.
-    - `likelihood`: "gaussian" (None, but for deep models of few rows, which take "student-t"), "student-t",
-      "heteroscedastic" or "poisson".
+    - `likelihood`: "gaussian" (None), "student-t", "heteroscedastic" or "poisson".
     - `steps`, `batch_size`, `learning_rate`, `num_samples`, `checkpoint`, `every`, `resume`: as for
       [`latentforce.fit`][]; `restarts`: from how many starting points; predictions are of
       all the models they lead to together, parameters, forces and layers are those of the best.

@@ -1,7 +1,7 @@
 """What was fitted, in words and numbers: physical parameters in the user's units, the training, and what was chosen."""
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -67,8 +67,7 @@ def summarize(estimator: Any) -> Summary:
     rows = [Row("model", *pair) for pair in _model(estimator).items()]
     rows += [Row("parameters", *row) for row in _parameters(estimator)]
     rows += [Row("training", *row) for row in _training(estimator)]
-    unused = ("batch_size", "learning_rate", "num_samples") if estimator.choices_.optimizer == "lbfgs" else ()
-    chosen = {name: value for name, value in asdict(estimator.choices_).items() if name not in unused}
+    chosen = estimator.choices_.effective(PRESETS[estimator.model].deep)
     rows += [Row("choices", name, value) for name, value in chosen.items() if value is not None]
     return Summary(tuple(rows))
 

@@ -13,7 +13,7 @@ from jax import Array
 from .._linalg import precise
 from ..depth._model import Model
 from ..inference._objectives import Batch, whole
-from ..inference._prediction import Prediction, fixed_normals
+from ..inference._prediction import Prediction, fixed_normals, mixed
 from ..inference._scores import Scores, scores
 from ..inference._steps import Plan, advance, assemble, begin, dtype_of
 from ..inference._training import default_objective
@@ -28,15 +28,13 @@ def train_together(
     batch_size: int | None = None,
     chunk: int = 500,
     callback: Callable[[np.ndarray, Model], None] | None = None,
-    held_out: list[tuple[np.ndarray, np.ndarray]] | None = None,
     seed: int = 0,
 ) -> tuple[Model, np.ndarray]:
     """The trained models, stacked, and the objective of each at each step (S, steps).
 
     All data sets (x (N,) or (N, D), y (N,)) have the same shape, all models one structure. `fit` without its safety
     net: a model that fails keeps its last good state. After each chunk `callback` sees how many steps each model has
-    done (S,), which tells that, and the models, stacked. With data `held_out`, each model is the one that predicted
-    them best at the end of a chunk.
+    done (S,), which tells that, and the models, stacked.
     """
     plan = Plan(
         objective=default_objective(models[0], num_samples),
@@ -51,38 +49,21 @@ def train_together(
     begun = [begin(model, plan) for model in models]
     states, fixed = _stack([state for state, _ in begun]), _stack([rest for _, rest in begun])
     keys = jax.random.split(jax.random.key(seed), len(models))
-    objectives, best = [], None
+    objectives = []
     for _ in range(-(-steps // plan.chunk)):
         states, (_, objective, _) = _advance(states, fixed, batches, keys, plan, steps)
         objectives.append(np.asarray(objective)[:, : plan.chunk])
         if callback is not None:
             callback(np.asarray(states.step), _assemble(states, fixed))
-        if held_out is not None:
-            best = _better(best, _assemble(states, fixed), held_out)
-    trained = _assemble(states, fixed) if best is None else best[1]
-    return trained, np.concatenate(objectives, axis=1)[:, :steps]
+    return _assemble(states, fixed), np.concatenate(objectives, axis=1)[:, :steps]
 
 
-def _better(
-    best: tuple[Array, Model] | None, models: Model, held_out: list[tuple[np.ndarray, np.ndarray]]
-) -> tuple[Array, Model]:
-    """Scores and models, of each pair the better."""
-    scores = judge(models, held_out, 20).nmll
-    if best is None:
-        return scores, models
-    ahead = scores < best[0]
-
-    def chosen(new: Array, old: Array) -> Array:
-        return jnp.where(ahead.reshape(-1, *[1] * (new.ndim - 1)), new, old)
-
-    return jnp.where(ahead, scores, best[0]), jax.tree.map(chosen, models, best[1])
-
-
-def judge(models: Model, data: list[tuple[np.ndarray, np.ndarray]], num_samples: int) -> Scores:
-    """Scores of stacked models on test data, one of each for each model."""
+def judge(models: Model, data: list[tuple[np.ndarray, np.ndarray]], num_samples: int, members: int = 1) -> Scores:
+    """Scores of stacked models on test data, one of each for so many `members`, neighbours, that predict together."""
     first = jax.tree.map(lambda leaf: leaf[0], models)
     normals, _ = fixed_normals(first, num_samples, 0)
-    return _judge(models, *_columns(data, dtype_of(models)), normals)
+    groups = jax.tree.map(lambda leaf: leaf.reshape(-1, members, *leaf.shape[1:]), models)
+    return _judge(groups, *_columns(data, dtype_of(models)), normals)
 
 
 def _columns(data: list[tuple[np.ndarray, np.ndarray]], dtype: Any) -> tuple[Array, Array]:
@@ -102,8 +83,10 @@ _assemble = jax.jit(jax.vmap(assemble))
 @precise
 def _judge(models: Model, x: Array, y: Array, normals: tuple[Array, ...]) -> Scores:
     def one(job: tuple[Model, Array, Array]) -> Scores:
-        model, x, y = job
-        return scores(Prediction(*model.moments(x, normals), model.likelihood), y)
+        group, x, y = job
+        count = jax.tree.leaves(group)[0].shape[0]
+        members: list[Model] = [jax.tree.map(lambda leaf, i=i: leaf[i], group) for i in range(count)]
+        return scores(mixed([Prediction(*member.moments(x, normals), member.likelihood) for member in members]), y)
 
     return jax.lax.map(one, (models, x, y))  # one after the other: all samples of all rows of all models are too many
 

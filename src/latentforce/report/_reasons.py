@@ -1,6 +1,5 @@
 """What was fitted, in words: the model by its place on the three axes, and each choice with its reason."""
 
-from dataclasses import asdict
 from typing import Any
 
 from ..depth._model import Model
@@ -20,8 +19,6 @@ NAMES = {
     "num_frequencies": "frequencies",
     "directions": "learned directions",
     "covariance": "covariance of the posterior",
-    "start": "start of the posterior",
-    "likelihood": "noise",
     "optimizer": "optimizer",
     "steps": "steps",
     "batch_size": "rows in each step",
@@ -54,23 +51,14 @@ def model_words(estimator: Any) -> list[str]:
 
 def choices(estimator: Any) -> list[tuple[str, str, str]]:
     """Name, value and reason of everything that was settled before training."""
-    settled = asdict(estimator.choices_)
-    reasons = _reasons(estimator)
-    rows, idle = [], _idle(estimator)
-    for name, value in settled.items():
+    reasons, rows = _reasons(estimator), []
+    for name, value in estimator.choices_.effective(PRESETS[estimator.model].deep).items():
         given = estimator.get_params(deep=False).get(name) is not None
-        if name in idle or (value is None and name != "batch_size"):
+        if value is None and name != "batch_size":
             continue
         reason = "You asked for it." if given else reasons.get(name, "The default.")
         rows.append((NAMES.get(name, name), "all" if value is None else number(value), reason))
     return rows
-
-
-def _idle(estimator: Any) -> set[str]:
-    """Choices without an effect on this model."""
-    idle = {"learning_rate", "num_samples"} if estimator.choices_.optimizer == "lbfgs" else set()
-    idle |= set() if PRESETS[estimator.model].deep else {"num_samples"}
-    return idle if estimator.choices_.validation_fraction else idle | {"validation_fraction"}
 
 
 def _reasons(estimator: Any) -> dict[str, str]:
@@ -83,7 +71,7 @@ def _reasons(estimator: Any) -> dict[str, str]:
         way = "One layer and Gaussian noise: the best posterior is known in closed form, only parameters are searched."
     else:
         way = "The objective is estimated anew in each step, from draws or from some of the rows: that takes Adam."
-    most = "four, as rows are few for so many inputs" if few_rows(estimator.model, rows, inputs) else "eight"
+    most = "three, as rows are few for so many inputs" if few_rows(estimator.model, rows, inputs) else "eight"
     return {
         "width": f"One for each input, up to {most}." if several else "One, as there is one input.",
         "num_frequencies": "Several inputs share the work, so each needs fewer."
@@ -94,10 +82,6 @@ def _reasons(estimator: Any) -> dict[str, str]:
             "full": "Few enough features to keep all correlations.",
             "block": "A block for each direction keeps the cost in proportion to the number of directions.",
         }.get(chosen.covariance, "The default."),
-        "start": "Hidden layers begin nearly certain: with few rows they leave their mean where the data ask for it.",
-        "likelihood": "Few rows for so many inputs: with heavy tails, one outlier does not move all the rest."
-        if chosen.likelihood == "student-t"
-        else "The usual one.",
         "optimizer": way,
         "steps": "Enough for a search of this kind to settle; the learning curve shows whether it did.",
         "batch_size": f"Few enough to see all {number(rows)} rows in every step."
@@ -105,5 +89,7 @@ def _reasons(estimator: Any) -> dict[str, str]:
         else f"So each step costs the same for any number of rows; there are {number(rows)}.",
         "learning_rate": "Large at first and falling to zero along a cosine.",
         "num_samples": "One is enough where there are several inputs." if several else "Some, as they are cheap here.",
-        "restarts": "One: starting points follow the data.",
+        "restarts": "One: it follows the data."
+        if chosen.restarts == 1
+        else "Few rows leave open which directions matter: predictions are averaged over several starts.",
     }
