@@ -68,7 +68,7 @@ def choose(name: str, num_rows: int, num_columns: int, collapses: bool, **given:
         "num_frequencies": (10 if few else 20) if several else 40,
         "directions": directions if projected else None,
         "covariance": "block" if projected else "full",
-        "steps": (1500 if few else 4000) if preset.deep else 1000,
+        "steps": (2000 if few else 4000) if preset.deep else 1000,
         "batch_size": 1000 if num_rows > 2000 else None,
         "learning_rate": 0.05,
         "num_samples": 1 if several else 5,
