@@ -332,7 +332,7 @@ def test_rows_held_out_end_the_training():
     generator = np.random.default_rng(0)
     data = generator.uniform(size=(120, 4))
     noisy = np.sin(6 * data[:, 0]) + generator.standard_normal(120)
-    small = {"num_frequencies": 2, "width": 1, "directions": 2, "random_state": 0}
+    small = {"num_frequencies": 2, "width": 1, "directions": 2, "random_state": 0, "restarts": 1}
     model = lf.LatentForceRegressor(steps=200, learning_rate=0.3, validation_fraction=0.1, **small).fit(data, noisy)
     assert not model.history_.ended_early
     held = np.random.default_rng(model.seed_).permutation(120)[:12]

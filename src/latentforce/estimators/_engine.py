@@ -103,12 +103,12 @@ class Fitted:
     def functions(
         self, key: PRNGKeyArray, num_samples: int, num_knots: int = 200
     ) -> Callable[[np.ndarray], Float[Array, "n N R"]]:
-        """Draws of whole functions, each from one of the models."""
+        """Draws of whole functions, as many from each of the models but for one more or less."""
         if not isinstance(self.ready, Model):
             raise ValueError("`model` must not be exact to draw functions from it.")
         which, *keys = jax.random.split(key, len(self.members) + 1)
-        owners = jax.random.randint(which, (num_samples,), 0, len(self.members))
-        counts = np.bincount(owners, minlength=len(self.members))
+        share, rest = divmod(num_samples, len(self.members))
+        counts = share + (np.asarray(jax.random.permutation(which, len(self.members))) < rest)
         drawn = [
             sample_functions(one.ready, k, int(count), num_knots=num_knots)
             for one, k, count in zip(self.members, keys, counts, strict=True)
