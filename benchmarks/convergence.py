@@ -23,7 +23,6 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import latentforce as lf
-from latentforce._linalg import precise
 from latentforce.experiments._together import judge, train_together
 from latentforce.inference._steps import adam
 
@@ -66,7 +65,7 @@ def train(models: list[lf.Model], x: np.ndarray, y: np.ndarray, steps: int) -> t
 def bound(models: lf.Model, x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """The bound of each model, averaged over 40 evaluations of 5 draws."""
     data = lf.whole(jnp.asarray(x), jnp.asarray(y))
-    evaluate = precise(jax.vmap(lambda model, key: lf.elbo(model, data, key, 5), in_axes=(0, None)))
+    evaluate = jax.jit(jax.vmap(lambda model, key: lf.elbo(model, data, key, 5), in_axes=(0, None)))
     return np.mean([evaluate(models, key) for key in jax.random.split(jax.random.key(1), 40)], axis=0)
 
 

@@ -1,7 +1,7 @@
 """Prediction: a mixture of Gaussians over draws of the hidden layers, and what is observed of it."""
 
 import abc
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache, partial
 from typing import Any
 
@@ -26,82 +26,28 @@ ROWS = 4096  # rows times draws that are worked on at once is this times 16, wha
 
 
 class AbstractPrediction(eqx.Module):
-    """What is believed of the functions f and of observations y at N inputs: `mean`, `variance`, `quantile`, ... speak
-    of y unless they say `f_`.
+    """What is believed of the functions f and of observations y at N inputs: a mixture of equally likely Gaussians of
+    f, as many from each of its `parts`. `mean`, `variance`, `quantile`, ... speak of y unless they say `f_`.
     """
 
     @property
     @abc.abstractmethod
     def parts(self) -> "tuple[Prediction, ...]":
-        """The predictions of single models, equally likely."""
-
-    @property
-    @abc.abstractmethod
-    def f_mean(self) -> Float[Array, "N R"]:
-        """Mean of f."""
-
-    @property
-    @abc.abstractmethod
-    def f_variance(self) -> Float[Array, "N R"]:
-        """Total variance of f."""
-
-    @property
-    @abc.abstractmethod
-    def mean(self) -> Float[Array, "N P"]:
-        """Mean of y."""
-
-    @property
-    @abc.abstractmethod
-    def variance(self) -> Float[Array, "N P"]:
-        """Total variance of y."""
-
-    @abc.abstractmethod
-    def log_density(self, y: Float[Array, "N P"]) -> Float[Array, "N P"]:
-        """`log p(y)` of each observation (zero where it is NaN)."""
-
-    @abc.abstractmethod
-    def cdf(self, y: Float[Array, "N P"]) -> Float[Array, "N P"]:
-        """`P(Y <= y)`."""
+        """The predictions of single models."""
 
     @abc.abstractmethod
     def sample(self, key: PRNGKeyArray, num_samples: int = 1) -> Float[Array, "n N P"]:
         """Draws of y, each input by itself (for coherent functions see `sample_functions`)."""
 
-    def quantile(self, level: float) -> Float[Array, "N P"]:
-        """The quantile of y at a level between 0 and 1: of the mixture itself, by bisection."""
-        if not 0 < level < 1:
-            raise ValueError(f"`level` must lie between 0 and 1, got {level!r}.")
-        mean = self.mean
-        return _quantile(self, jnp.asarray(level, mean.dtype), mean, jnp.sqrt(self.variance))
-
-    def interval(self, coverage: float = 0.9) -> tuple[Float[Array, "N P"], Float[Array, "N P"]]:
-        """The central interval that holds y with probability `coverage`."""
-        if not 0 < coverage < 1:
-            raise ValueError(f"`coverage` must lie between 0 and 1, got {coverage!r}.")
-        return self.quantile((1 - coverage) / 2), self.quantile((1 + coverage) / 2)
-
-
-class Prediction(AbstractPrediction):
-    """The prediction of one model: a mixture of S equally likely Gaussians, `means` and `variances` (S, N, R) of f."""
-
-    means: Float[Array, "S N R"]
-    variances: Float[Array, "S N R"]
-    likelihood: AbstractLikelihood
-
-    @property
-    def parts(self) -> "tuple[Prediction, ...]":
-        """This one."""
-        return (self,)
-
     @property
     def f_mean(self) -> Float[Array, "N R"]:
         """Mean of f."""
-        return jnp.mean(self.means, axis=0)
+        return jnp.mean(self._all(lambda part: part.means), axis=0)
 
     @property
     def f_variance(self) -> Float[Array, "N R"]:
         """Total variance of f: the mean of the variances and the variance of the means."""
-        return _total(self.means, self.variances)[1]
+        return _total(self._all(lambda part: part.means), self._all(lambda part: part.variances))[1]
 
     @property
     def mean(self) -> Float[Array, "N P"]:
@@ -115,13 +61,52 @@ class Prediction(AbstractPrediction):
 
     def log_density(self, y: Float[Array, "N P"]) -> Float[Array, "N P"]:
         """`log p(y)` of each observation (zero where it is NaN)."""
-        values = self.likelihood.log_density(y, self.means, self.variances)
+        values = self._all(lambda part: part.likelihood.log_density(y, part.means, part.variances))
         return logsumexp(values, axis=0) - jnp.log(jnp.asarray(values.shape[0], values.dtype))
 
     def cdf(self, y: Float[Array, "N P"]) -> Float[Array, "N P"]:
         """`P(Y <= y)`."""
-        y = jnp.broadcast_to(y[None], (self.means.shape[0], *y.shape))
-        return jnp.mean(self.likelihood.predictive_cdf(y, self.means, self.variances), axis=0)
+
+        def of(part: Prediction) -> Float[Array, "S N P"]:
+            each = jnp.broadcast_to(y[None], (part.means.shape[0], *y.shape))
+            return part.likelihood.predictive_cdf(each, part.means, part.variances)
+
+        return jnp.mean(self._all(of), axis=0)
+
+    def quantile(self, level: float) -> Float[Array, "N P"]:
+        """The quantile of y at a level between 0 and 1: of the mixture itself, by bisection."""
+        if not 0 < level < 1:
+            raise ValueError(f"`level` must lie between 0 and 1, got {level!r}.")
+        mean, variance = self._moments()
+        return _quantile(self, jnp.asarray(level, mean.dtype), mean, jnp.sqrt(variance))
+
+    def interval(self, coverage: float = 0.9) -> tuple[Float[Array, "N P"], Float[Array, "N P"]]:
+        """The central interval that holds y with probability `coverage`."""
+        if not 0 < coverage < 1:
+            raise ValueError(f"`coverage` must lie between 0 and 1, got {coverage!r}.")
+        return self.quantile((1 - coverage) / 2), self.quantile((1 + coverage) / 2)
+
+    def _moments(self) -> tuple[Float[Array, "N P"], Float[Array, "N P"]]:
+        each = [part.likelihood.predictive_moments(part.means, part.variances) for part in self.parts]
+        means, variances = (jnp.concatenate(values) for values in zip(*each, strict=True))
+        return _total(means, variances)
+
+    def _all(self, values: "Callable[[Prediction], Array]") -> Array:
+        """Of all Gaussians of all parts, one below the other."""
+        return jnp.concatenate([values(part) for part in self.parts])
+
+
+class Prediction(AbstractPrediction):
+    """The prediction of one model: S Gaussians, `means` and `variances` (S, N, R) of f."""
+
+    means: Float[Array, "S N R"]
+    variances: Float[Array, "S N R"]
+    likelihood: AbstractLikelihood
+
+    @property
+    def parts(self) -> "tuple[Prediction, ...]":
+        """This one."""
+        return (self,)
 
     def sample(self, key: PRNGKeyArray, num_samples: int = 1) -> Float[Array, "n N P"]:
         """Draws of y, each input by itself (for coherent functions see `sample_functions`)."""
@@ -131,9 +116,6 @@ class Prediction(AbstractPrediction):
         mean, variance = (jnp.take_along_axis(v, index, axis=0) for v in (self.means, self.variances))
         f = mean + jnp.sqrt(variance) * jax.random.normal(normal, (num_samples, N, R), mean.dtype)
         return self.likelihood.sample(noise, f)
-
-    def _moments(self) -> tuple[Float[Array, "N P"], Float[Array, "N P"]]:
-        return _total(*self.likelihood.predictive_moments(self.means, self.variances))
 
 
 class Mixture(AbstractPrediction):
@@ -146,44 +128,12 @@ class Mixture(AbstractPrediction):
         """Those of single models."""
         return self.predictions
 
-    @property
-    def f_mean(self) -> Float[Array, "N R"]:
-        """Mean of f."""
-        return jnp.mean(self._each("f_mean"), axis=0)
-
-    @property
-    def f_variance(self) -> Float[Array, "N R"]:
-        """Total variance of f."""
-        return _total(self._each("f_mean"), self._each("f_variance"))[1]
-
-    @property
-    def mean(self) -> Float[Array, "N P"]:
-        """Mean of y."""
-        return jnp.mean(self._each("mean"), axis=0)
-
-    @property
-    def variance(self) -> Float[Array, "N P"]:
-        """Total variance of y."""
-        return _total(self._each("mean"), self._each("variance"))[1]
-
-    def log_density(self, y: Float[Array, "N P"]) -> Float[Array, "N P"]:
-        """`log p(y)` of each observation (zero where it is NaN)."""
-        values = jnp.stack([part.log_density(y) for part in self.parts])
-        return logsumexp(values, axis=0) - jnp.log(jnp.asarray(values.shape[0], values.dtype))
-
-    def cdf(self, y: Float[Array, "N P"]) -> Float[Array, "N P"]:
-        """`P(Y <= y)`."""
-        return jnp.mean(jnp.stack([part.cdf(y) for part in self.parts]), axis=0)
-
     def sample(self, key: PRNGKeyArray, num_samples: int = 1) -> Float[Array, "n N P"]:
         """Draws of y, each input by itself."""
         which, *keys = jax.random.split(key, len(self.parts) + 1)
         drawn = jnp.stack([part.sample(k, num_samples) for part, k in zip(self.parts, keys, strict=True)])
         index = jax.random.randint(which, (1, *drawn.shape[1:3], 1), 0, len(self.parts))
         return jnp.take_along_axis(drawn, index, axis=0)[0]
-
-    def _each(self, name: str) -> Float[Array, "parts N _"]:
-        return jnp.stack([getattr(part, name) for part in self.parts])
 
 
 def mixed(predictions: Sequence[Prediction]) -> AbstractPrediction:
