@@ -125,8 +125,9 @@ def test_predict(capsys, model, data, tmp_path):
     assert table.columns == ["day", "level", "level_std", "level_lower", "level_upper"]
     assert table["day"].equals(DAYS)
     mean, std = lf.load(model).predict(DATA.select("day"), return_std=True)
-    np.testing.assert_allclose(table["level"], mean, rtol=1e-12)
+    np.testing.assert_allclose(table["level"], mean, rtol=1e-6)
     np.testing.assert_allclose(table["level_upper"], mean + 1.6448536 * std, rtol=1e-4)
+    assert max(len(cell) for cell in out.split("\n")[1].split(",")[1:]) <= 9  # seven digits, a point and a sign
 
     DATA.select(pl.lit("x").alias("note"), "level", "day").write_parquet("other.parquet")  # other order, more columns
     file = ("--out", "out.parquet")

@@ -20,5 +20,5 @@ def run(options: Namespace) -> Outcome:
     which = {"layer": options.layer, "index": options.index, "direction": options.direction}
     mean, std = estimator.predict_force(times, **which, return_std=True)
     reach = ndtri((1 + options.coverage) / 2) * std
-    frame = pl.DataFrame({"time": times, "mean": mean, "std": std, "lower": mean - reach, "upper": mean + reach})
-    return written(frame, options)
+    made = pl.DataFrame({"mean": mean, "std": std, "lower": mean - reach, "upper": mean + reach})
+    return written(pl.DataFrame({"time": times}), made, options)

@@ -20,15 +20,19 @@ def run(options: Namespace) -> Outcome:
     estimator = load(options.model)
     inputs = for_model(options.data, estimator)
     made = _classes(estimator, inputs) if is_classifier(estimator) else _values(estimator, inputs, options.coverage)
-    return written(inputs.select(pl.exclude(made.columns)).hstack(made), options)
+    return written(inputs.select(pl.exclude(made.columns)), made, options)
 
 
-def written(frame: pl.DataFrame, options: Namespace) -> Outcome:
-    """The table in its file or, where none is asked for, as the outcome itself."""
+def written(given: pl.DataFrame, made: pl.DataFrame, options: Namespace) -> Outcome:
+    """What was given and what was made of it in a file or, where none is asked for, as the outcome itself.
+
+    As text, for a person, what was made has the digits that a float32 computation can have right; files and JSON keep
+    every digit.
+    """
+    frame = given.hstack(made)
     if options.out is None:
-        return Outcome(
-            {"rows": frame.height, "columns": frame.to_dict(as_series=False)}, frame.write_csv().rstrip("\n")
-        )
+        text = given.hstack(made.with_columns(pl.selectors.float().round_sig_figs(7))).write_csv()
+        return Outcome({"rows": frame.height, "columns": frame.to_dict(as_series=False)}, text.rstrip("\n"))
     write_table(frame, options.out, force=options.force)
     data = {"out": options.out, "rows": frame.height, "columns": frame.columns}
     return Outcome(data, f"{frame.height} rows are in {options.out}.")

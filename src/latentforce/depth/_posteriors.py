@@ -214,10 +214,10 @@ POSTERIORS = {"full": FullPosterior, "block": BlockPosterior, "diagonal": Diagon
 
 def apply(A: Float[Array, "a B F N"], e: Float[Array, "g B F"]) -> Float[Array, "N r"]:
     """`A . e` for each output, where one of a and g may serve all of the other."""
-    if e.shape[0] == 1:
-        return jnp.einsum("abfn,bf->na", A, e[0])
     if A.shape[0] == 1:
         return (e.reshape(e.shape[0], -1) @ _flat(A)[0]).T
+    if e.shape[0] == 1:
+        return jnp.einsum("abfn,bf->na", A, e[0])
     return jnp.einsum("gbfn,gbf->ng", A, e)
 
 

@@ -134,7 +134,9 @@ class LatentForceEstimator(BaseEstimator):
         For one input column and the first layer, t is in the units of that column; for several, in the scaled units of
         that direction; for later layers, in those of the hidden function. `index` is the output whose force is asked
         for, or the number of a shared force. The last layer's force is in the units of the target (a force of one moves
-        it, in the end, by one over the ODE's first coefficient); others have none. Its band takes parameters as known.
+        it, in the end, by one over the ODE's first coefficient) and counted from what holds the target at its mean in
+        training; others have no units. Where the ODE is learned, its first coefficient is a convention, and so is the
+        force's size: give `filter` and `train_filters=None` if it matters. The band takes parameters as known.
         """
         check_is_fitted(self)
         if return_std and return_cov:

@@ -52,7 +52,8 @@ class Summary:
     def __str__(self) -> str:
         lines = []
         for section, rows in self._sections():
-            names, values = (max(len(text(row)) for row in rows) for text in (lambda row: row.name, _value))
+            names = max(len(row.name) for row in rows)
+            values = max((len(_value(row)) for row in rows if row.unit), default=0)  # what has a unit lines up
             lines.append(section)
             lines += [f"  {row.name:<{names}}  {_value(row):<{values}}  {row.unit}".rstrip() for row in rows]
         return "\n".join(lines)
