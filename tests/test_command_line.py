@@ -198,6 +198,14 @@ def test_force(capsys, model):
     assert np.load("force.npz")["std"].shape == (200,)
 
 
+def test_a_known_ode_is_kept(capsys, untrained, data):
+    options = ("--target", "level", "--out", "known.lforce", "--ode", 2)
+    assert called(capsys, "fit", data, *options, 3600)[0] == 0
+    assert untrained[0]["filter"].coefficients.tolist() == [2.0, 3600.0] and untrained[0]["train_filters"] is None
+    said = refused(capsys, "fit", data, *options, "-1", "--force")
+    assert "must describe a stable ODE" in said
+
+
 def test_report(capsys, monkeypatch, model, data):
     calls = []
 

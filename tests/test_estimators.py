@@ -1,7 +1,9 @@
 """The regressor: scikit-learn's contract, the user's units, and data as users have them."""
 
+import copy
 import pickle
 
+import equinox as eqx
 import jax
 import numpy as np
 import pandas as pd
@@ -13,6 +15,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import latentforce as lf
 from latentforce.estimators._choices import choose
+from latentforce.estimators._engine import Fitted
 from latentforce.estimators._table import Table
 
 GENERATOR = np.random.default_rng(0)
@@ -233,7 +236,8 @@ def test_the_force_is_in_the_users_units(fitted):
     with jax.enable_x64(True):
         low, high = X.min(), X.max()
         scaled = lf.force(jax.tree.map(lambda leaf: leaf.astype(float), fitted.model_), (t - low) / (high - low))
-    np.testing.assert_allclose(mean, Y.std() * np.asarray(scaled.mean), rtol=1e-8)
+    alpha = float(fitted.model_.layers[0].outputs.process.filter.alpha[0, 0])
+    np.testing.assert_allclose(mean, Y.std() * np.asarray(scaled.mean) / alpha, rtol=1e-8)
     other = clone(fitted).fit(1e6 * X - 3e6, 1e-4 * Y + 7)
     moved = other.predict_force(1e6 * t - 3e6, return_std=True)
     np.testing.assert_allclose(moved[0], 1e-4 * mean, atol=1e-8)
@@ -243,6 +247,21 @@ def test_the_force_is_in_the_users_units(fitted):
             fitted.predict_force(t, **bad)
     with pytest.raises(ValueError, match="`t` must be 1-D"):
         fitted.predict_force(X)
+
+
+def test_a_learned_ode_leaves_the_size_of_the_force_as_it_is(fitted):
+    def tripled(process):
+        filter = jax.tree.map(lambda leaf: 3 * leaf, process.filter)
+        return eqx.tree_at(lambda p: (p.filter, p.force.variance), process, (filter, 9 * process.force.variance))
+
+    other, t = copy.copy(fitted), np.linspace(1.0, 9.0, 5)
+    outputs = fitted.model_.layers[0].outputs
+    more = eqx.tree_at(lambda o: o.process, outputs, tripled(outputs.process))
+    other.fitted_ = Fitted(eqx.tree_at(lambda m: m.layers[0].outputs, fitted.model_, more))
+    np.testing.assert_allclose(other.predict(X[:5]), fitted.predict(X[:5]), rtol=1e-5)
+    np.testing.assert_allclose(other.predict_force(t), fitted.predict_force(t), rtol=1e-4)
+    ours, theirs = (one.summary().to_dict()["parameters"]["standard deviation of the force"] for one in (other, fitted))
+    np.testing.assert_allclose(ours, theirs, rtol=1e-5)
 
 
 def test_the_force_of_an_exact_model_is_the_one_it_is_conditioned_on(fitted, exact):

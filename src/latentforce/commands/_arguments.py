@@ -48,6 +48,13 @@ def _fit(one: argparse.ArgumentParser) -> None:
     )
     one.add_argument("--classify", action="store_true", help="the target is a class (text always is)")
     one.add_argument("--likelihood", metavar="NAME", help="gaussian (default), student-t, heteroscedastic or poisson")
+    one.add_argument(
+        "--ode",
+        nargs="+",
+        type=float,
+        metavar="A",
+        help="a known ODE, A0 f + A1 f' + ... = force, in units of the one input (default: first order, learned)",
+    )
     one.add_argument("--depth", type=_count, metavar="N", help="layers (default: the model's)")
     one.add_argument("--frequencies", type=_count, metavar="N", help="of each process (default: from the data)")
     one.add_argument("--steps", type=_count, metavar="N", help="of training (default: from the data)")

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import is_classifier
 
+from ..dynamics._filters import LinearODE
 from ..estimators._classifier import LatentForceClassifier
 from ..estimators._regressor import LatentForceRegressor
 from ..files._columns import DataFileError
@@ -80,6 +81,8 @@ def _estimator(options: Namespace, categorical: bool, callback: Any) -> Any:
         "verbose": int(sys.stderr.isatty() and not options.quiet),
         "callback": callback,
     }
+    if options.ode is not None:
+        given |= {"filter": LinearODE(options.ode), "train_filters": None}
     if not (options.classify or categorical):
         return LatentForceRegressor(options.model, likelihood=options.likelihood, **given)
     if len(options.target) > 1:

@@ -70,6 +70,10 @@ class IndependentOutputs(AbstractOutputs):
         """G: one where all outputs share their kernels."""
         return jax.tree.leaves(self.process)[0].shape[0]
 
+    def one(self, output: int, direction: int) -> Process:
+        """The process of one output along one direction."""
+        return jax.tree.map(lambda leaf: leaf[min(output, self.num_kernels - 1), direction], self.process)
+
     def summary(self, features: AbstractFeatures, t: Times) -> tuple[Float[Array, "a B F N"], Float[Array, "N a"]]:
         """See `AbstractOutputs`: a = G, B = K."""
 
@@ -84,8 +88,7 @@ class IndependentOutputs(AbstractOutputs):
         self, features: AbstractFeatures, t: Times1, force: int, direction: int
     ) -> tuple[Float[Array, "N F"], Float[Array, "N N"]]:
         """See `AbstractOutputs`."""
-        kernel = min(force, self.num_kernels - 1)
-        process = jax.tree.map(lambda leaf: leaf[kernel, direction], self.process)
+        process = self.one(force, direction)
         one = jax.tree.map(lambda leaf: leaf[direction], features)
         A = one.force_whitened(process, t)
         return A, one.unexplained_covariance(process.force_covariance(t, t), A, A)

@@ -22,7 +22,7 @@ from ..presets import PRESETS, build
 from ._choices import GIVABLE, choose
 from ._engine import Rows, Settings, in_float64, train
 from ._saving import save
-from ._summary import Summary, summarize
+from ._summary import Summary, first_coefficient, summarize
 from ._table import Table, is_frame, take
 from ._targets import Targets
 
@@ -135,8 +135,9 @@ class LatentForceEstimator(BaseEstimator):
         that direction; for later layers, in those of the hidden function. `index` is the output whose force is asked
         for, or the number of a shared force. The last layer's force is in the units of the target (a force of one moves
         it, in the end, by one over the ODE's first coefficient) and counted from what holds the target at its mean in
-        training; others have no units. Where the ODE is learned, its first coefficient is a convention, and so is the
-        force's size: give `filter` and `train_filters=None` if it matters. The band takes parameters as known.
+        training; others have no units. Twice the force through twice the coefficients is the same output, so a learned
+        ODE is read with the first coefficient that it began with: of `filter` or, by name, one. (Forces that are
+        shared keep what was learned.) The band takes parameters as known.
         """
         check_is_fitted(self)
         if return_std and return_cov:
@@ -148,7 +149,7 @@ class LatentForceEstimator(BaseEstimator):
         if layer == 0 and column is not None:
             times = column.encode(times)[:, 0]
         force = self.fitted_.force(np.asarray(times, np.float64), layer, index, direction)
-        scale = self._force_scale(layer, index)
+        scale = self._force_scale(layer, index, direction)
         mean = scale * np.asarray(force.mean)
         if return_cov:
             return mean, scale**2 * np.asarray(force.covariance)
@@ -159,10 +160,18 @@ class LatentForceEstimator(BaseEstimator):
         check_is_fitted(self)
         save(self, path)
 
-    def _force_scale(self, layer: int, index: int) -> float:
-        shared = self.num_forces is not None or self.num_latents is not None
-        last = isinstance(self.model_, ExactModel) or layer == self.model_.depth - 1
-        return float(self.targets_.scale[index]) if last and not shared else 1.0
+    def _force_scale(self, layer: int, index: int, direction: int) -> float:
+        if self.num_forces is not None:
+            return 1.0
+        model = self.fitted_.ready
+        exact = isinstance(model, ExactModel)
+        if exact:
+            filter = jax.tree.map(lambda leaf: leaf[direction], model.process.filter)
+        else:
+            filter = model.layers[layer].outputs.one(index, direction).filter
+        scale = first_coefficient(self.filter) / float(filter.coefficients[0])
+        own = self.num_latents is None and (exact or layer == model.depth - 1)
+        return scale * float(self.targets_.scale[index]) if own else scale
 
     def _train(
         self, X: Any, targets: np.ndarray, learn: Callable[..., Targets], weight: Any, names: tuple[str, ...]

@@ -120,9 +120,20 @@ def _parameters(estimator: Any) -> Iterator[tuple[str, float | str, str]]:
         where = f"layer {number + 1}: " if len(layers) > 1 else ""
         times = _times(layer.inputs, estimator.table_) if number == 0 else Times()
         outputs, scale = (list(targets.names), targets.scale) if last else (None, np.ones(1))
-        for name, values, unit, labels in _layer(layer, times, outputs, scale):
+        for name, values, unit, labels in _layer(layer, times, outputs, scale * first_coefficient(estimator.filter)):
             yield from _listed(where + name, values, unit, labels)
+    if len(layers) == 1 and estimator.train_filters is not None and _fast(layers[0]):
+        yield "the ODE, learned", "answers so fast that the force is nearly the signal itself", ""
     yield from _noise(model.likelihood, targets)
+
+
+def _fast(layer: Any) -> bool:
+    """Whether an ODE lags by less than a twentieth of the time in which its force changes: then data hardly tell it."""
+    process = layer.process if isinstance(layer, ExactModel) else getattr(layer.outputs, "process", None)
+    coefficients = _coefficients(process.filter) if process is not None else []
+    if process is None or len(coefficients) < 2:
+        return False
+    return bool(np.all(20 * coefficients[1] / coefficients[0] < np.asarray(process.force.lengthscale)))
 
 
 def _layer(
@@ -140,6 +151,8 @@ def _layer(
         forces, filters, of_force = process.force, process.filter, own
     yield "length-scale", np.asarray(forces.lengthscale) * times.span, _several(times.unit), of_force
     deviation = np.sqrt(np.asarray(forces.variance))
+    if shared is None:
+        deviation = deviation / _coefficients(filters)[0]  # what a learned ODE is read with: see `predict_force`
     scale = scale if len(scale) == deviation.shape[0] else scale[:1]
     of_what = " of the force" if list(_physics(filters)) else ""
     yield f"standard deviation{of_what}", deviation * scale.reshape(-1, *[1] * (deviation.ndim - 1)), "", of_force
@@ -185,6 +198,11 @@ def _physics(filter: AbstractFilter) -> Iterator[tuple[str, np.ndarray, int, str
         case order if order > 2:
             poles = np.apply_along_axis(np.roots, 0, np.stack(coefficients[::-1]))
             yield "slowest decay rate", np.min(np.abs(poles.real), axis=0), -1, "per {}"
+
+
+def first_coefficient(filter: AbstractFilter | str) -> float:
+    """Of the ODE that an estimator was asked for: one of those that have a name."""
+    return 1.0 if isinstance(filter, str) else float(filter.coefficients[0])
 
 
 def _coefficients(filter: AbstractFilter) -> list[np.ndarray]:
