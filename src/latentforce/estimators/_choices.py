@@ -6,6 +6,7 @@ from typing import Any
 from ..presets import PRESETS
 
 MOST_FEATURES = 2000  # whose Gram matrix is factorised in every step
+FEW = 500  # rows, for any number of columns
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ GIVABLE = tuple(field.name for field in fields(Choices) if field.name != "optimi
 def few_rows(name: str, num_rows: int, num_columns: int) -> bool:
     """Whether a deep model with learned directions has so few rows that it could follow single ones."""
     preset = PRESETS[name]
-    return preset.deep and not preset.joint and num_columns > 1 and num_rows < 8 * num_columns**2
+    return preset.deep and not preset.joint and num_columns > 1 and num_rows < max(8 * num_columns**2, FEW)
 
 
 def choose(name: str, num_rows: int, num_columns: int, collapses: bool, **given: Any) -> Choices:
@@ -55,18 +56,18 @@ def choose(name: str, num_rows: int, num_columns: int, collapses: bool, **given:
     one draw of the hidden layers as with many. Where the best q is known in closed form (`collapses`: Gaussian noise,
     all targets observed), one layer of not too many features needs no q to be learned.
 
-    Directions are not integrated over, and with few rows they can follow the noise: they have no more weights than a
-    quarter of the rows, but deep models at least one direction for each input. Where that limits them (below 8 D^2
-    rows), deep models are also narrow and have fewer features; and as few rows leave open which directions matter,
-    predictions are averaged over several starting points.
+    Directions are not integrated over, and with few rows they can follow the noise. In shallow models they have no more
+    weights than a quarter of the rows. Deep models of few rows (below 8 D^2, or 500) have one direction for each input,
+    are narrow and have fewer features; and as few rows leave open which directions matter, predictions are averaged
+    over several starting points.
     """
     preset, several, few = PRESETS[name], num_columns > 1, few_rows(name, num_rows, num_columns)
     projected = several and not preset.joint
-    directions = min(2 * num_columns, max(num_rows // (4 * num_columns), num_columns if preset.deep else 2))
+    supported = (1 if few else 2) * num_columns if preset.deep else max(num_rows // (4 * num_columns), 2)
     values: dict[str, Any] = {
         "width": min(num_columns, 3 if few else 8) if preset.deep else None,
         "num_frequencies": (10 if few else 20) if several else 40,
-        "directions": directions if projected else None,
+        "directions": min(2 * num_columns, supported) if projected else None,
         "covariance": "block" if projected else "full",
         "steps": (2000 if few else 4000) if preset.deep else 1000,
         "batch_size": 1000 if num_rows > 2000 else None,

@@ -219,8 +219,8 @@ def present(results: list[Measured]) -> Page:
         (the paper's batches are of 10,000; it does not say how many steps), float32. `ours` is what the
         library's estimators choose: twice as many learned directions as there are inputs, up to eight hidden units, q
         block-diagonal and at the prior at the start, one sample, Adam at 0.05 falling along a cosine, twice the steps;
-        with fewer than 8 D² rows fewer directions, up to three hidden units, and one prediction of the models from
-        four starting points.
+        with fewer than 8 D² rows, or 500, one direction for each input, up to three hidden units, and one prediction of
+        the models from four starting points.
         Each direction has as many features as an input of the others. Mean ± standard deviation over up to {count}
         splits."""
     parts = ["## Regression on tables (`fig:uci-results`)", paragraph(about)]
