@@ -191,7 +191,10 @@ def draw_hidden(found: dict[str, dict[str, Any]]) -> Figure:
         _belief(bottom, found[name]["picture"], "")
         bottom.plot(x, y, ".", color="C3", ms=2.5)
         bottom.set(ylim=(-2.2, 2.4), xlabel="x")
-        top.set(title=name, ylabel="hidden layer" if name == names[0] else "")
+        top.set(title=name)
+        if name == names[0]:
+            top.set_ylabel("hidden layer")
+            bottom.set_ylabel("y")
     return figure
 
 

@@ -29,6 +29,7 @@ RANGE, INTERVAL = 3.0, (-1.0, 4.0)  # of the inputs, and of the paper's features
 BATCH = 1000  # rows of a step, where there are more than twice as many
 GROUP = 5  # splits that are trained at once
 SCORES = {"rmse": "RMSE", "nmll": "NMLL"}
+COLUMNS = 3  # of panels in a picture
 Data = tuple[np.ndarray, np.ndarray]  # inputs (N, D) and targets (N,)
 
 
@@ -227,7 +228,7 @@ def present(results: list[Measured]) -> Page:
     parts += [scores_table(found, score) for score in SCORES]
     parts.append(ranks(found))
     parts.append(verdict(found))
-    return Page("\n\n".join(part for part in parts if part), {"scores": draw(found)})
+    return Page("\n\n".join(part for part in parts if part), {score: draw(found, score) for score in SCORES})
 
 
 def scores_table(found: dict[str, dict[str, dict[str, Any]]], score: str) -> str:
@@ -289,23 +290,26 @@ def _ahead(first: list[float], second: list[float]) -> bool:
     return float(np.mean(first[:count])) < float(np.mean(second[:count]))
 
 
-def draw(found: dict[str, dict[str, dict[str, Any]]]) -> Figure:
-    """Means and standard errors, one panel for each set and score, models below each other."""
+def draw(found: dict[str, dict[str, dict[str, Any]]], score: str) -> Figure:
+    """Means and standard errors, one panel for each set, models below each other."""
     names = list(dict.fromkeys(name for row in found.values() for name in row))
-    figure = Figure(figsize=(2.2 * len(found) + 1.5, 0.24 * len(names) * 2 + 1.6), layout="constrained")
-    axes = figure.subplots(2, len(found), sharey=True, squeeze=False)
     colors = {name: f"C{i}" for i, name in enumerate(dict.fromkeys(name.rsplit("-", 1)[0] for name in names))}
-    for line, (score, called) in zip(axes, SCORES.items(), strict=True):
-        for ax, (one, row) in zip(line, found.items(), strict=True):
-            for place, name in enumerate(names):
-                if name in row:
-                    values = np.asarray(row[name][score])
-                    error = values.std(ddof=1) / len(values) ** 0.5 if len(values) > 1 else 0.0
-                    color = colors[name.rsplit("-", 1)[0]]
-                    ax.errorbar(values.mean(), place, xerr=error, fmt="o", ms=4, color=color, capsize=2)
-            ax.set(title=one if score == "rmse" else "", xlabel=called)
-            ax.grid(axis="y", color="0.92")
-            ax.tick_params(axis="x", labelsize="small")
-    axes[0, 0].set_yticks(range(len(names)), names, fontsize="small")
-    axes[0, 0].invert_yaxis()
+    lines = -(-len(found) // COLUMNS)
+    figure = Figure(figsize=(9, lines * (0.17 * len(names) + 0.8)), layout="constrained")
+    axes = figure.subplots(lines, COLUMNS, sharey=True, squeeze=False).ravel()
+    for ax in axes[len(found) :]:
+        ax.remove()
+    for ax, (one, row) in zip(axes, found.items(), strict=False):
+        for place, name in enumerate(names):
+            if name in row:
+                values = np.asarray(row[name][score])
+                error = values.std(ddof=1) / len(values) ** 0.5 if len(values) > 1 else 0.0
+                color = colors[name.rsplit("-", 1)[0]]
+                ax.errorbar(values.mean(), place, xerr=error, fmt="o", ms=4, color=color, capsize=2)
+        ax.set(title=one)
+        ax.grid(axis="y", color="0.92")
+        ax.tick_params(axis="x", labelsize="small")
+    axes[0].set_yticks(range(len(names)), names, fontsize="small")
+    axes[0].invert_yaxis()
+    figure.supxlabel(f"test {SCORES[score]}", fontsize="medium")
     return figure
