@@ -288,6 +288,7 @@ def test_wrong_calls(capsys, data):
         ["fit", data, "--target", "level", "--model", "nonsense"],
         ["fit", data, "--target", "level", "--steps", "0"],
         ["fit", data, "--target", "level", "--resume"],
+        ["fit", data, "--target", "level", "--model", "gp-driven", "--ode", "1", "1"],
         ["predict", "model", data, "--coverage", "95"],
         ["guess"],
     ):

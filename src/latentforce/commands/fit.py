@@ -15,6 +15,7 @@ from ..files._columns import DataFileError
 from ..files._tables import stem
 from ..inference._processes import abandon, distribute
 from ..inference._training import STOPPED
+from ..presets import PRESETS
 from . import Outcome
 from ._arguments import Usage
 from ._data import Data, for_training
@@ -82,6 +83,8 @@ def _estimator(options: Namespace, categorical: bool, callback: Any) -> Any:
         "callback": callback,
     }
     if options.ode is not None:
+        if not PRESETS[options.model].ode:
+            raise Usage(f"--ode is for models with an ODE, and {options.model} has none")
         given |= {"filter": LinearODE(options.ode), "train_filters": None}
     if not (options.classify or categorical):
         return LatentForceRegressor(options.model, likelihood=options.likelihood, **given)

@@ -308,8 +308,8 @@ def draw(found: dict[str, dict[str, dict[str, Any]]], score: str) -> Figure:
                 ax.errorbar(values.mean(), place, xerr=error, fmt="o", ms=4, color=color, capsize=2)
         ax.set(title=one)
         ax.grid(axis="y", color="0.92")
-        ax.tick_params(axis="x", labelsize="small")
-    axes[0].set_yticks(range(len(names)), names, fontsize="small")
+        ax.tick_params(labelsize="small")
+    axes[0].set_yticks(range(len(names)), names)
     axes[0].invert_yaxis()
     figure.supxlabel(f"test {SCORES[score]}", fontsize="medium")
     return figure
