@@ -58,13 +58,11 @@ def oscillations(
     """`size_k cos(2 pi k x + phase_k)` and the same with sines, (K, N) each, k from `first`, `x = high + low` turns.
 
     They are each other's derivatives, so their gradients need no other matrices. `within` is one, or zero where there
-    shall be none; k stays below 4096. A processor multiplies faster than it takes cosines of 64 bits: there the k-th
-    wave is a product of powers of the first. These lose a few units in the last place, which 32 bits cannot afford.
+    shall be none; k stays below 4096. A processor multiplies faster than it takes cosines: there each wave is a product
+    of two out of few.
     """
     numbers = (size, phase, high, low, within)
-    if high.dtype == jnp.float64:
-        return jax.lax.platform_dependent(*numbers, cpu=partial(_powers, first), default=partial(_directly, first))
-    return _directly(first, *numbers)
+    return jax.lax.platform_dependent(*numbers, cpu=partial(_products, first), default=partial(_directly, first))
 
 
 @oscillations.defjvp
@@ -82,27 +80,52 @@ def _harmonics(first: int, size: Float[Array, " K"]) -> Float[Array, "K 1"]:
 
 
 def _directly(first: int, size: Array, phase: Array, high: Array, low: Array, within: Array) -> Pair:
-    coarse, fine = _halves(high)
-    harmonic = _harmonics(first, size)
-    whole = harmonic * coarse[None]  # exact: both factors are short
-    angle = 2 * math.pi * ((whole - jnp.round(whole)) + harmonic * (fine + low)[None]) + phase[:, None]
+    angle = _angles(_harmonics(first, size), high, low) + phase[:, None]
     envelope = size[:, None] * within[None]
     return envelope * jnp.cos(angle), envelope * jnp.sin(angle)
 
 
-def _powers(first: int, size: Array, phase: Array, high: Array, low: Array, within: Array) -> Pair:
-    """`w^k = w^(first + i B) w^j`, with B about the root of K: few powers in turn, then all products at once."""
-    angle = 2 * math.pi * ((high - jnp.round(high)) + low)
-    once = jnp.cos(angle), jnp.sin(angle)
-    num, one = size.size, (jnp.ones_like(angle), jnp.zeros_like(angle))
+def _angles(harmonic: Float[Array, "K 1"], high: Float[Array, " N"], low: Float[Array, " N"]) -> Float[Array, "K N"]:
+    """`2 pi k x` less whole turns."""
+    coarse, fine = _halves(high)
+    whole = harmonic * coarse[None]  # exact: both factors are short
+    return 2 * math.pi * ((whole - jnp.round(whole)) + harmonic * (fine + low)[None])
+
+
+def _products(first: int, size: Array, phase: Array, high: Array, low: Array, within: Array) -> Pair:
+    """`w^k = w^(first + i B) w^j`, with B about the root of K: few waves, then all products at once."""
+    num = size.size
     short = math.isqrt(num - 1) + 1
-    fine, step = _successive(one, once, short)
-    start = _successive(one, once, first)[1] if first else one
-    coarse, _ = _successive((within * start[0], within * start[1]), step, -(-num // short))
+    waves = _by_powers if high.dtype == jnp.float64 else _by_cosines
+    fine, coarse = waves(first, short, -(-num // short), high, low)
+    coarse = within[None] * coarse[0], within[None] * coarse[1]
     real, imag = computed(size * jnp.cos(phase), size * jnp.sin(phase))
     products = _times((coarse[0][:, None], coarse[1][:, None]), (fine[0][None], fine[1][None]))
     cosine, sine = (part.reshape(-1, high.size)[:num] for part in products)
     return _times((real[:, None], imag[:, None]), (cosine, sine))
+
+
+def _by_powers(first: int, short: int, rows: int, high: Array, low: Array) -> tuple[Pair, Pair]:
+    """Waves 0, 1, ..., and first, first + short, ...: each from the one before.
+
+    Cosines of 64 bits take longest, and a few units in the last place do not matter there.
+    """
+    angle = 2 * math.pi * ((high - jnp.round(high)) + low)
+    once, one = (jnp.cos(angle), jnp.sin(angle)), (jnp.ones_like(angle), jnp.zeros_like(angle))
+    fine, step = _successive(one, once, short)
+    start = _successive(one, once, first)[1] if first else one
+    return fine, _successive(start, step, rows)[0]
+
+
+def _by_cosines(first: int, short: int, rows: int, high: Array, low: Array) -> tuple[Pair, Pair]:
+    """The same waves, each by itself: 32 bits cannot afford to lose a digit along the way."""
+
+    def waves(k: Array) -> Pair:
+        angle = _angles(k.astype(high.dtype)[:, None], high, low)
+        cosine, sine = computed(jnp.cos(angle), jnp.sin(angle))
+        return cosine, sine
+
+    return waves(jnp.arange(short)), waves(first + short * jnp.arange(rows))
 
 
 def _successive(start: Pair, step: Pair, num: int) -> tuple[Pair, Pair]:
