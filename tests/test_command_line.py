@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import time
-import types
 from pathlib import Path
 
 import jax
@@ -19,7 +18,7 @@ import pytest
 
 import latentforce as lf
 from latentforce import cli, demo
-from latentforce.commands import _interrupts, _outputs, fit
+from latentforce.commands import _interrupts, _outputs, fit, report
 from latentforce.estimators._regressor import LatentForceRegressor
 from latentforce.files import _format
 from latentforce.files._atomic import atomic
@@ -212,7 +211,7 @@ def test_report(capsys, monkeypatch, model, data):
     def write_report(estimator, path, X=None, y=None, force=False):
         calls.append((estimator.record_["targets"], path, None if X is None else (X.shape, y.shape), force))
 
-    monkeypatch.setitem(sys.modules, "latentforce.report", types.SimpleNamespace(write_report=write_report))
+    monkeypatch.setattr(report, "write_report", write_report)
     assert answer(capsys, "report", model, "--out", "page.html")["out"] == "page.html"
     assert called(capsys, "report", model, data, "--out", "page.html", "--force")[0] == 0
     rows = NUM - 1
