@@ -11,6 +11,7 @@ from ..depth._inputs import Bounded, Coordinates, Jointly
 from ..depth._likelihoods import Gaussian, HeteroscedasticGaussian, StudentT
 from ..depth._outputs import SharedForces
 from ..dynamics._filters import AbstractFilter, FirstOrder, LinearODE, SecondOrder
+from ..dynamics._process import Process
 from ..inference._exact import ExactModel
 from ..presets import PRESETS
 from ._table import Column, Table
@@ -129,11 +130,24 @@ def _parameters(estimator: Any) -> Iterator[tuple[str, float | str, str]]:
 
 def _fast(layer: Any) -> bool:
     """Whether an ODE lags by less than a twentieth of the time in which its force changes: then data hardly tell it."""
-    process = layer.process if isinstance(layer, ExactModel) else getattr(layer.outputs, "process", None)
-    coefficients = _coefficients(process.filter) if process is not None else []
-    if process is None or len(coefficients) < 2:
+    if _shared(layer) is not None:
         return False
-    return bool(np.all(20 * coefficients[1] / coefficients[0] < np.asarray(process.force.lengthscale)))
+    process = _process(layer)
+    coefficients = _coefficients(process.filter)
+    return len(coefficients) > 1 and bool(
+        np.all(20 * coefficients[1] / coefficients[0] < np.asarray(process.force.lengthscale))
+    )
+
+
+def _shared(layer: Any) -> SharedForces | None:
+    """The outputs of a layer whose forces drive several of them."""
+    outputs = getattr(layer, "outputs", None)
+    return outputs if isinstance(outputs, SharedForces) else None
+
+
+def _process(layer: Any) -> Process:
+    """Of an exact model, or of a layer whose outputs have forces of their own."""
+    return layer.process if isinstance(layer, ExactModel) else layer.outputs.process
 
 
 def _layer(
@@ -141,13 +155,13 @@ def _layer(
 ) -> Iterator[tuple[str, np.ndarray, str, Labels]]:
     """The parameters of one layer: names, values (outputs or forces, directions), units, and names of their axes."""
     own: Labels = (outputs, times.directions)
-    shared = layer.outputs if isinstance(getattr(layer, "outputs", None), SharedForces) else None
+    shared = _shared(layer)
     if shared is not None:
         forces, filters, of_force = shared.driving, shared.filter, (None, times.directions)
         yield "sensitivity", np.asarray(shared.sensitivity), "", (outputs, None, times.directions)
         scale = np.ones(1)  # of a force that drives several outputs: in the sensitivities
     else:
-        process = layer.process if isinstance(layer, ExactModel) else layer.outputs.process
+        process = _process(layer)
         forces, filters, of_force = process.force, process.filter, own
     yield "length-scale", np.asarray(forces.lengthscale) * times.span, _several(times.unit), of_force
     deviation = np.sqrt(np.asarray(forces.variance))
@@ -201,7 +215,7 @@ def _physics(filter: AbstractFilter) -> Iterator[tuple[str, np.ndarray, int, str
 
 
 def first_coefficient(filter: AbstractFilter | str) -> float:
-    """Of the ODE that an estimator was asked for: one of those that have a name."""
+    """Of the ODE that an estimator was asked for; it is one where that has a name."""
     return 1.0 if isinstance(filter, str) else float(filter.coefficients[0])
 
 

@@ -71,7 +71,7 @@ def _reasons(estimator: Any) -> dict[str, str]:
         way = "One layer and Gaussian noise: the best posterior is known in closed form, only parameters are searched."
     else:
         way = "The objective is estimated anew in each step, from draws or from some of the rows: that takes Adam."
-    most = "three, as rows are few for so many inputs" if few_rows(estimator.model, rows, inputs) else "eight"
+    most = "three, as rows are few" if few_rows(estimator.model, rows, inputs) else "eight"
     return {
         "width": f"One for each input, up to {most}." if several else "One, as there is one input.",
         "num_frequencies": "Several inputs share the work, so each needs fewer."
