@@ -32,16 +32,40 @@ def precise(function: Callable, **options: Any) -> Callable:
 def computed(*vectors: Float[Array, "*shape"]) -> list[Float[Array, "*shape"]]:
     """The vectors as they are, but computed here and kept.
 
-    XLA's fusion on a CPU computes an expression anew wherever it is used: cosines for F numbers become cosines for
-    N x F entries, a random number is drawn again in every pass. A matrix product is never repeated, so the vectors go
-    through one with the identity; it is exact, and has a gradient.
+    XLA's fusion computes an expression anew wherever it is used: cosines for F numbers become cosines for N x F
+    entries, a random number is drawn again in every pass. Accelerators keep what is behind a barrier; on a CPU barriers
+    are gone before fusion, but a matrix product is never repeated, so the vectors go through one with the identity; it
+    is exact, and has a gradient.
     """
     rows = jnp.stack(vectors if len(vectors) > 1 else vectors * 2)
     eye = jnp.eye(rows.shape[0], dtype=rows.dtype)
     kept = jax.lax.platform_dependent(
-        rows, cpu=lambda rows: jnp.tensordot(eye, rows, axes=1, precision="highest"), default=lambda rows: rows
+        rows,
+        cpu=lambda rows: jnp.tensordot(eye, rows, axes=1, precision="highest"),
+        default=jax.lax.optimization_barrier,
     )
     return list(kept[: len(vectors)])
+
+
+@jax.custom_jvp
+def narrow_product(left: Float[Array, "F r"], right: Float[Array, "r N"]) -> Float[Array, "F N"]:
+    """`left @ right` over few terms: on an accelerator a sum of r outer products, which merges with what it is added
+    to, so that F x N numbers are not written and read again.
+    """
+    return jax.lax.platform_dependent(left, right, cpu=_full, default=_outer_products)
+
+
+@narrow_product.defjvp
+def _narrow_product_jvp(factors: tuple[Array, Array], tangents: tuple[Array, Array]) -> tuple[Array, Array]:
+    (left, right), (by_left, by_right) = factors, tangents
+    return narrow_product(left, right), _outer_products(by_left, right) + _full(left, by_right)
+
+
+_full = functools.partial(jnp.matmul, precision="highest")  # said here: gradients are traced after their function
+
+
+def _outer_products(left: Float[Array, "F r"], right: Float[Array, "r N"]) -> Float[Array, "F N"]:
+    return functools.reduce(jnp.add, [left[:, i, None] * right[None, i] for i in range(right.shape[0])])
 
 
 def stable_cholesky(matrix: Float[Array, "n n"], scale: Float[Array, " n"] | None = None) -> Float[Array, "n n"]:

@@ -78,14 +78,19 @@ class FullPosterior(AbstractPosterior):
     root: Float[Array, "g BF BF"] = parameter(TRIANGULAR)
 
     def project_and_spread(self, A: Float[Array, "a B F N"]) -> tuple[Float[Array, "N r"], Float[Array, "N r"]]:
-        """One product with the mean as one more column of the root: A is read once."""
-        flat, (g, size, _) = _flat(A), self.root.shape
-        rows = jnp.concatenate([jnp.swapaxes(self.root, 1, 2), self.mean.reshape(g, 1, size)], axis=1)
-        if flat.shape[0] == 1:
-            moved = (rows.reshape(g * (size + 1), size) @ flat[0]).reshape(g, size + 1, -1)
-        else:
-            moved = jnp.broadcast_to(rows, (flat.shape[0], size + 1, size)) @ flat
-        return moved[:, -1].T, jnp.sum(moved[:, :-1] ** 2, axis=1).T
+        """Products with the mean as one more column of the root: A is read once.
+
+        Many features go in two halves, as the root is triangular: its second half sees the second half of them only.
+        """
+        flat, size = _flat(A), self.root.shape[1]
+        cut = size // 2 if size >= MANY else size
+        rows = jnp.concatenate([jnp.swapaxes(self.root, 1, 2)[:, :cut], self.mean.reshape(-1, 1, size)], axis=1)
+        moved = _times(rows, flat)
+        spread = jnp.sum(moved[:, :-1] ** 2, axis=1)
+        if cut < size:
+            rest = _times(jnp.swapaxes(self.root, 1, 2)[:, cut:, cut:], flat[:, cut:])
+            spread = spread + jnp.sum(rest**2, axis=1)
+        return moved[:, -1].T, spread.T
 
     def spread_jointly(self, A: Float[Array, "a B F N"]) -> Float[Array, "N a a"]:
         """See `AbstractPosterior`."""
@@ -209,6 +214,7 @@ class DiagonalPosterior(AbstractPosterior):
         return cls(jnp.zeros(shape, dtype), jnp.full(shape, deviation, dtype))
 
 
+MANY = 512  # features, from where half a product is worth a second call
 POSTERIORS = {"full": FullPosterior, "block": BlockPosterior, "diagonal": DiagonalPosterior}
 
 
@@ -219,6 +225,14 @@ def apply(A: Float[Array, "a B F N"], e: Float[Array, "g B F"]) -> Float[Array, 
     if e.shape[0] == 1:
         return jnp.einsum("abfn,bf->na", A, e[0])
     return jnp.einsum("gbfn,gbf->ng", A, e)
+
+
+def _times(rows: Float[Array, "g c F"], flat: Float[Array, "a F N"]) -> Float[Array, "r c N"]:
+    """The product, for each output, where one of a and g may serve all of the other."""
+    g, c, size = rows.shape
+    if flat.shape[0] == 1:
+        return (rows.reshape(g * c, size) @ flat[0]).reshape(g, c, -1)
+    return jnp.broadcast_to(rows, (flat.shape[0], c, size)) @ flat
 
 
 def _flat(A: Float[Array, "a B F N"]) -> Float[Array, "a BF N"]:

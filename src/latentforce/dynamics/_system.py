@@ -97,7 +97,7 @@ class LinearSystem(eqx.Module):
 
     def spectral_amplitude(self, z: Float[Array, " K"]) -> Float[Array, " K"]:
         """Square root of the force's spectral density, `sqrt(S(z))`."""
-        return self.noise_scale * (1 + (z / self.decay) ** 2) ** (-(self.degree + 1) / 2)
+        return self.noise_scale * jax.lax.rsqrt(1 + (z / self.decay) ** 2) ** (self.degree + 1)
 
     @property
     def output_root(self) -> Float[Array, " d"]:

@@ -10,7 +10,7 @@ from jaxtyping import Float
 
 from .. import _checks
 from .._checks import Numbers
-from .._linalg import precise
+from .._linalg import narrow_product, precise
 from .._parameters import CONSTANT, parameter
 from ..dynamics._joint import outputs_before, shared_state
 from ..dynamics._process import Process
@@ -136,5 +136,5 @@ def _modes(
     state = (norm * system.noise_scale)[None] * system.phasors(z).real
     parity = jnp.where(k % 2 == 0, 1.0, -1.0).astype(t.dtype)
     weights = jnp.concatenate([state, parity[None] * state])
-    modes = steady + weights.T @ jnp.concatenate([-since_start, since_end])
+    modes = steady + narrow_product(weights.T, jnp.concatenate([-since_start, since_end]))
     return modes, since_start, start, regions

@@ -9,7 +9,7 @@ from jaxtyping import Complex, Float
 
 from .. import _checks
 from .._checks import Numbers
-from .._linalg import precise
+from .._linalg import narrow_product, precise
 from .._parameters import CONSTANT, parameter
 from ..dynamics._process import Process
 from ..dynamics._system import LinearSystem, force_constants, imaginary
@@ -100,7 +100,7 @@ def _twofold(values: Float[Array, " M_plus_1"]) -> Float[Array, " F"]:
 @precise
 def _cross(features: HarmonicFourier, system: LinearSystem, t: Float[Array, " N"]) -> Float[Array, "N F"]:
     waves, weights, basis = _projections(features, system, t, jnp.ones(features.num_frequencies + 1, t.dtype))
-    return (waves + weights @ basis).T
+    return (waves + narrow_product(weights, basis)).T
 
 
 @precise
@@ -116,7 +116,7 @@ def _whitened(features: HarmonicFourier, system: LinearSystem, t: Float[Array, "
     L = jnp.linalg.cholesky(eye + V.T @ V)
     inner = V @ jnp.linalg.inv((eye + L) @ L.T).T  # (F, p+1), as everything that follows but waves: T = I - V inner^T
     weights = jnp.concatenate([weights - inner @ (V.T @ weights), -inner], axis=1)
-    return (waves + weights @ jnp.concatenate([basis, V.T @ waves])).T
+    return (waves + narrow_product(weights, jnp.concatenate([basis, V.T @ waves]))).T
 
 
 @precise

@@ -6,6 +6,7 @@ exactly.
 """
 
 import math
+from collections.abc import Callable
 from functools import partial
 
 import jax
@@ -58,11 +59,14 @@ def oscillations(
     """`size_k cos(2 pi k x + phase_k)` and the same with sines, (K, N) each, k from `first`, `x = high + low` turns.
 
     They are each other's derivatives, so their gradients need no other matrices. `within` is one, or zero where there
-    shall be none; k stays below 4096. A processor multiplies faster than it takes cosines: there each wave is a product
-    of two out of few.
+    shall be none; k stays below 4096. All processors multiply faster than they take cosines: each wave is a product of
+    two out of few.
     """
     numbers = (size, phase, high, low, within)
-    return jax.lax.platform_dependent(*numbers, cpu=partial(_products, first), default=partial(_directly, first))
+    on_cpu = _by_powers if high.dtype == jnp.float64 else _by_cosines
+    return jax.lax.platform_dependent(
+        *numbers, cpu=partial(_products, first, on_cpu), default=partial(_products, first, _by_cosines)
+    )
 
 
 @oscillations.defjvp
@@ -79,12 +83,6 @@ def _harmonics(first: int, size: Float[Array, " K"]) -> Float[Array, "K 1"]:
     return jnp.arange(first, first + size.size, dtype=size.dtype)[:, None]
 
 
-def _directly(first: int, size: Array, phase: Array, high: Array, low: Array, within: Array) -> Pair:
-    angle = _angles(_harmonics(first, size), high, low) + phase[:, None]
-    envelope = size[:, None] * within[None]
-    return envelope * jnp.cos(angle), envelope * jnp.sin(angle)
-
-
 def _angles(harmonic: Float[Array, "K 1"], high: Float[Array, " N"], low: Float[Array, " N"]) -> Float[Array, "K N"]:
     """`2 pi k x` less whole turns."""
     coarse, fine = _halves(high)
@@ -92,11 +90,18 @@ def _angles(harmonic: Float[Array, "K 1"], high: Float[Array, " N"], low: Float[
     return 2 * math.pi * ((whole - jnp.round(whole)) + harmonic * (fine + low)[None])
 
 
-def _products(first: int, size: Array, phase: Array, high: Array, low: Array, within: Array) -> Pair:
+def _products(
+    first: int,
+    waves: Callable[..., tuple[Pair, Pair]],
+    size: Array,
+    phase: Array,
+    high: Array,
+    low: Array,
+    within: Array,
+) -> Pair:
     """`w^k = w^(first + i B) w^j`, with B about the root of K: few waves, then all products at once."""
     num = size.size
     short = math.isqrt(num - 1) + 1
-    waves = _by_powers if high.dtype == jnp.float64 else _by_cosines
     fine, coarse = waves(first, short, -(-num // short), high, low)
     coarse = within[None] * coarse[0], within[None] * coarse[1]
     real, imag = computed(size * jnp.cos(phase), size * jnp.sin(phase))
@@ -108,7 +113,7 @@ def _products(first: int, size: Array, phase: Array, high: Array, low: Array, wi
 def _by_powers(first: int, short: int, rows: int, high: Array, low: Array) -> tuple[Pair, Pair]:
     """Waves 0, 1, ..., and first, first + short, ...: each from the one before.
 
-    Cosines of 64 bits take longest, and a few units in the last place do not matter there.
+    Cosines of 64 bits take longest on a CPU, and a few units in the last place do not matter there.
     """
     angle = 2 * math.pi * ((high - jnp.round(high)) + low)
     once, one = (jnp.cos(angle), jnp.sin(angle)), (jnp.ones_like(angle), jnp.zeros_like(angle))
@@ -118,7 +123,7 @@ def _by_powers(first: int, short: int, rows: int, high: Array, low: Array) -> tu
 
 
 def _by_cosines(first: int, short: int, rows: int, high: Array, low: Array) -> tuple[Pair, Pair]:
-    """The same waves, each by itself: 32 bits cannot afford to lose a digit along the way."""
+    """The same waves, each by itself: 32 bits cannot afford to lose a digit along the way, accelerators no loop."""
 
     def waves(k: Array) -> Pair:
         angle = _angles(k.astype(high.dtype)[:, None], high, low)
