@@ -27,7 +27,7 @@ from latentforce.experiments._together import judge, train_together
 from latentforce.inference._steps import adam
 
 NAMES = ("energy", "concrete", "wine-red", "yacht", "kin8nm")
-STEPS, CURVE, RATE = 20_000, 100, 0.05
+STEPS, CURVE, RATE = 10_000, 100, 0.05
 
 
 def load(path: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, float]:

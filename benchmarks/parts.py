@@ -33,7 +33,7 @@ def parts(rows: int, samples: int, frequencies: int, steps: int) -> dict[str, Ca
     x, y = signal(rows)
     model = lf.build("dlfm-driven", x, y, num_frequencies=frequencies, **SETTING)
     objective = default_objective(model, samples)
-    plan = Plan(objective, adam(0.01, None, 0.999), None, None, model.train_filters, steps)
+    plan = Plan(objective, adam(0.01, None, textbook=True), None, None, model.train_filters, steps)
     state, fixed = begin(model, plan)
     data, key = lf.whole(jnp.asarray(x)[:, None], jnp.asarray(y)[:, None]), jax.random.key(0)
     times = jnp.tile(data.x, (samples, 1))

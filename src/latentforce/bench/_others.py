@@ -52,7 +52,7 @@ def prediction(size: Size, quick: bool) -> list[dict[str, Any]]:
 
 def together(quick: bool) -> dict[str, Any]:
     """Seconds a step of one model of the multi-step function, and of one for each of many seeds in one program."""
-    optimizer, steps = adam(0.01, None, 0.999), 20 if quick else 100
+    optimizer, steps = adam(0.01, None, textbook=True), 20 if quick else 100
     with jax.enable_x64(True):
         data = [multi_step(seed)[:2] for seed in range(SEEDS)]
         models = [build("dlfm-driven", x, y, num_frequencies=20, **SETTING) for x, y in data]

@@ -20,7 +20,7 @@ def step_timer(model: Model, x: np.ndarray, y: np.ndarray, num_samples: int, ste
     """
     plan = Plan(
         objective=default_objective(model, num_samples),
-        optimizer=adam(0.01, None, 0.999),
+        optimizer=adam(0.01, None, textbook=True),
         batch_size=None,
         natural=None,
         train_filters=model.train_filters,

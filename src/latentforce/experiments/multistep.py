@@ -45,11 +45,11 @@ class Setting:
     options: dict[str, Any] = field(default_factory=dict)
     learning_rate: float = 0.01
     decay: bool = False  # along a cosine
-    memory: float = 0.999  # of Adam for the size of gradients
+    textbook: bool = True  # Adam as published, or as the library has it
 
     def optimizer(self, steps: int) -> optax.GradientTransformation:
         """Adam."""
-        return adam(self.learning_rate, steps if self.decay else None, self.memory)
+        return adam(self.learning_rate, steps if self.decay else None, self.textbook)
 
     def models(self, draws: list[tuple[np.ndarray, ...]]) -> list[Any]:
         """One model for each draw."""
@@ -74,7 +74,7 @@ SETTINGS = {
         {**DRIVEN, "num_frequencies": 160, "lengthscale": 0.03},
         learning_rate=0.03,
         decay=True,
-        memory=0.99,
+        textbook=False,
     ),
     "dlfm-driven, three layers": Setting(
         "dlfm-driven", "driven, M = 80", {**DRIVEN, "num_frequencies": 80, "depth": 3}, decay=True

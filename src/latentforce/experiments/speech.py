@@ -44,7 +44,7 @@ class Setting:
     options: dict[str, Any] = field(default_factory=dict)
     learning_rate: float = 0.01
     decay: bool = False  # along a cosine
-    memory: float = 0.999  # of Adam for the size of gradients
+    textbook: bool = True  # Adam as published, or as the library has it
     local: bool = False  # the length-scale is the width of the moving average
 
     def build(self, x: np.ndarray, y: np.ndarray, cell: Cell) -> Model:
@@ -67,7 +67,7 @@ SETTINGS = {
         {"interval": (-0.1, 3.1), "variance": None},
         learning_rate=0.05,
         decay=True,
-        memory=0.99,
+        textbook=False,
         local=True,
     ),
 }
@@ -128,7 +128,7 @@ def measure(cell: Cell, data: Path | None) -> dict[str, Any]:
         _, objective = train_together(
             [setting.build(*one.train, cell) for one in splits],
             [one.train for one in splits],
-            adam(setting.learning_rate, steps if setting.decay else None, setting.memory),
+            adam(setting.learning_rate, steps if setting.decay else None, setting.textbook),
             steps,
             SAMPLES["train"],
             chunk=every,

@@ -137,7 +137,7 @@ def measure(cell: Cell, data: Path | None) -> dict[str, Any]:
     size = cell["depth"], cell["frequencies"]
     models = [setting.build(*one.train, *size, seed) for one in splits for seed in range(members)]
     batch = BATCH if len(splits[0].train[0]) > 2 * BATCH else None
-    optimizer = adam(setting.learning_rate, steps if setting.decay else None, 0.99 if setting.decay else 0.999)
+    optimizer = adam(setting.learning_rate, steps if setting.decay else None, textbook=not setting.decay)
     train = [one.train for one in splits for _ in range(members)]
     fitted, objective = train_together(models, train, optimizer, steps, setting.num_samples, batch_size=batch)
     reached = judge(fitted, [one.test for one in splits], 100, members)
