@@ -17,7 +17,7 @@ def normal(seed: int, *shape: int) -> jax.Array:
     return jnp.asarray(np.random.default_rng(seed).standard_normal(shape))
 
 
-@pytest.mark.parametrize("product", [_linalg._outer_products, _linalg.narrow_product])
+@pytest.mark.parametrize("product", [_linalg._summed_products, _linalg.outer_products, _linalg.narrow_product])
 def test_narrow_products_are_products(product):
     left, right = normal(0, 7, 3), normal(1, 3, 11)
     np.testing.assert_allclose(product(left, right), left @ right, rtol=1e-14)

@@ -49,22 +49,28 @@ def computed(*vectors: Float[Array, "*shape"]) -> list[Float[Array, "*shape"]]:
 
 @jax.custom_jvp
 def narrow_product(left: Float[Array, "F r"], right: Float[Array, "r N"]) -> Float[Array, "F N"]:
-    """`left @ right` over few terms: on an accelerator a sum of r outer products, which merges with what it is added
-    to, so that F x N numbers are not written and read again.
-    """
-    return jax.lax.platform_dependent(left, right, cpu=_full, default=_outer_products)
+    """`left @ right` over few terms, which on an accelerator merges with what it is added to."""
+    return outer_products(left, right)
 
 
 @narrow_product.defjvp
 def _narrow_product_jvp(factors: tuple[Array, Array], tangents: tuple[Array, Array]) -> tuple[Array, Array]:
     (left, right), (by_left, by_right) = factors, tangents
-    return narrow_product(left, right), _outer_products(by_left, right) + _full(left, by_right)
+    return narrow_product(left, right), outer_products(by_left, right) + _whole_product(left, by_right)
 
 
-_full = functools.partial(jnp.matmul, precision="highest")  # said here: gradients are traced after their function
+def outer_products(left: Float[Array, "F r"], right: Float[Array, "r N"]) -> Float[Array, "F N"]:
+    """`left @ right`, over few terms: on an accelerator the sum of r outer products, so that F x N numbers need not be
+    written and read again, nor for its gradients; on a CPU a product, as its gradients are faster products than sums.
+    """
+    return jax.lax.platform_dependent(left, right, cpu=_whole_product, default=_summed_products)
 
 
-def _outer_products(left: Float[Array, "F r"], right: Float[Array, "r N"]) -> Float[Array, "F N"]:
+def _whole_product(left: Float[Array, "F r"], right: Float[Array, "r N"]) -> Float[Array, "F N"]:
+    return jnp.matmul(left, right, precision="highest")  # said here: gradients are traced after their function
+
+
+def _summed_products(left: Float[Array, "F r"], right: Float[Array, "r N"]) -> Float[Array, "F N"]:
     return functools.reduce(jnp.add, [left[:, i, None] * right[None, i] for i in range(right.shape[0])])
 
 

@@ -214,7 +214,7 @@ class DiagonalPosterior(AbstractPosterior):
         return cls(jnp.zeros(shape, dtype), jnp.full(shape, deviation, dtype))
 
 
-MANY = 256  # features, from where half a product is worth a second call
+MANY = 128  # features, from where half a product is worth a second call
 POSTERIORS = {"full": FullPosterior, "block": BlockPosterior, "diagonal": DiagonalPosterior}
 
 

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
-from .._linalg import computed
+from .._linalg import computed, outer_products
 
 Pair = tuple[Array, Array]
 
@@ -74,8 +74,10 @@ def _oscillations_jvp(first: int, primals: tuple[Array, ...], tangents: tuple[Ar
     """A wave grows with its size and turns into the other with its phase and its position."""
     cosine, sine = oscillations(first, *primals)
     size, (by_size, by_phase, by_high, by_low, _) = primals[0], tangents
-    growth = (by_size / jnp.where(size == 0, 1.0, size))[:, None]
-    turn = 2 * math.pi * _harmonics(first, size) * (by_high + by_low)[None] + by_phase[:, None]
+    ones = jnp.ones_like(by_high)[None]
+    growth = outer_products((by_size / jnp.where(size == 0, 1.0, size))[:, None], ones)
+    position = outer_products(2 * math.pi * _harmonics(first, size), (by_high + by_low)[None])
+    turn = position + outer_products(by_phase[:, None], ones)
     return (cosine, sine), (growth * cosine - turn * sine, growth * sine + turn * cosine)
 
 
@@ -83,11 +85,28 @@ def _harmonics(first: int, size: Float[Array, " K"]) -> Float[Array, "K 1"]:
     return jnp.arange(first, first + size.size, dtype=size.dtype)[:, None]
 
 
-def _angles(harmonic: Float[Array, "K 1"], high: Float[Array, " N"], low: Float[Array, " N"]) -> Float[Array, "K N"]:
-    """`2 pi k x` less whole turns."""
+def _turns(harmonic: Float[Array, "K 1"], high: Float[Array, " N"], low: Float[Array, " N"]) -> Float[Array, "K N"]:
+    """`k x` less whole turns."""
     coarse, fine = _halves(high)
     whole = harmonic * coarse[None]  # exact: both factors are short
-    return 2 * math.pi * ((whole - jnp.round(whole)) + harmonic * (fine + low)[None])
+    return (whole - jnp.round(whole)) + harmonic * (fine + low)[None]
+
+
+def _on_circle(turns: Float[Array, "*shape"]) -> Pair:
+    """Cosine and sine of so many turns, few of them: within an eighth of a turn their series converge in a few terms,
+    which a processor takes for many numbers at once, while it calls its library's functions one by one.
+    """
+    quarters = jnp.round(4 * turns)
+    angle = 2 * math.pi * (turns - quarters / 4)
+    square, cosine, sine = angle * angle, jnp.zeros_like(angle), jnp.zeros_like(angle)
+    for k in reversed(range(9 if turns.dtype == jnp.float64 else 5)):
+        cosine = cosine * square + (-1) ** k / math.factorial(2 * k)
+        sine = sine * square + (-1) ** k / math.factorial(2 * k + 1)
+    sine = sine * angle
+    quadrant = quarters.astype(int) % 4
+    swapped, turned = quadrant % 2 == 1, quadrant >= 2
+    cosine, sine = jnp.where(swapped, -sine, cosine), jnp.where(swapped, cosine, sine)
+    return jnp.where(turned, -cosine, cosine), jnp.where(turned, -sine, sine)
 
 
 def _products(
@@ -113,10 +132,9 @@ def _products(
 def _by_powers(first: int, short: int, rows: int, high: Array, low: Array) -> tuple[Pair, Pair]:
     """Waves 0, 1, ..., and first, first + short, ...: each from the one before.
 
-    Cosines of 64 bits take longest on a CPU, and a few units in the last place do not matter there.
+    That takes fewest operations, and a few units in the last place do not matter in 64 bits.
     """
-    angle = 2 * math.pi * ((high - jnp.round(high)) + low)
-    once, one = (jnp.cos(angle), jnp.sin(angle)), (jnp.ones_like(angle), jnp.zeros_like(angle))
+    once, one = _on_circle((high - jnp.round(high)) + low), (jnp.ones_like(high), jnp.zeros_like(high))
     fine, step = _successive(one, once, short)
     start = _successive(one, once, first)[1] if first else one
     return fine, _successive(start, step, rows)[0]
@@ -126,8 +144,7 @@ def _by_cosines(first: int, short: int, rows: int, high: Array, low: Array) -> t
     """The same waves, each by itself: 32 bits cannot afford to lose a digit along the way, accelerators no loop."""
 
     def waves(k: Array) -> Pair:
-        angle = _angles(k.astype(high.dtype)[:, None], high, low)
-        cosine, sine = computed(jnp.cos(angle), jnp.sin(angle))
+        cosine, sine = computed(*_on_circle(_turns(k.astype(high.dtype)[:, None], high, low)))
         return cosine, sine
 
     return waves(jnp.arange(short)), waves(first + short * jnp.arange(rows))
