@@ -1,10 +1,11 @@
 """Where the time of a training step goes: processor time of its parts, each compiled by itself in a loop.
 
-    taskset -c 0 python benchmarks/parts.py
+    taskset -c 0 python benchmarks/parts.py --dtype float64
 
 Processor time, because what else the machine does moves it little; on one core, so that no thread waits for another.
 """
 
+import argparse
 import time
 from collections.abc import Callable
 from typing import Any
@@ -88,7 +89,10 @@ def repeated(part: Callable[[Any, Array], Array], free: Any, key: Array, num: in
 
 def main() -> None:
     """Measure in turn and print the least of several rounds."""
-    jax.config.update("jax_enable_x64", True)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--dtype", choices=("float64", "float32"), default="float64")
+    options = parser.parse_args()
+    jax.config.update("jax_enable_x64", options.dtype == "float64")
     for rows, samples, frequencies, steps in SIZES:
         runs = parts(rows, samples, frequencies, steps)
         taken: dict[str, list[float]] = {name: [] for name in runs}
@@ -97,7 +101,7 @@ def main() -> None:
                 start = time.process_time()
                 jax.block_until_ready(run())
                 taken[name].append(1e3 * (time.process_time() - start) / (steps + 1))
-        print(f"N = {rows}, S = {samples}, M = {frequencies}, milliseconds of processor time")
+        print(f"N = {rows}, S = {samples}, M = {frequencies}, {options.dtype}, milliseconds of processor time")
         for name, times in taken.items():
             print(f"  {name:<38}{np.min(times):>8.2f}", flush=True)
 

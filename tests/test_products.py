@@ -24,17 +24,24 @@ def test_narrow_products_are_products(product):
     check_grads(jax.jit(product), (left, right), order=2)
 
 
-@pytest.mark.parametrize("waves", [_phases._by_cosines, _phases._by_powers])
 @pytest.mark.parametrize("first", [0, 1])
-def test_waves_are_right_however_they_are_made(waves, first):
+@pytest.mark.parametrize("num", [1, 50, 801])
+def test_waves_are_right_to_the_last_digit(first, num):
     rng = np.random.default_rng(0)
-    size, phase = rng.random(50), rng.random(50)
+    size, phase = rng.random(num), rng.random(num)
     high, low, within = rng.random(9) - 0.3, 1e-17 * rng.random(9), (rng.random(9) > 0.2).astype(float)
-    k = np.arange(first, first + 50, dtype=np.longdouble)[:, None]
+    k = np.arange(first, first + num, dtype=np.longdouble)[:, None]
     angle = 2 * np.longdouble("3.14159265358979323846") * k * (high.astype(np.longdouble) + low) + phase[:, None]
-    cosine, sine = _phases._products(first, waves, *map(jnp.asarray, (size, phase, high, low, within)))
-    np.testing.assert_allclose(cosine, size[:, None] * within * np.cos(angle), atol=1e-13)
-    np.testing.assert_allclose(sine, size[:, None] * within * np.sin(angle), atol=1e-13)
+    cosine, sine = _phases.oscillations(first, *map(jnp.asarray, (size, phase, high, low, within)))
+    np.testing.assert_allclose(cosine, size[:, None] * within * np.cos(angle), atol=1e-15)
+    np.testing.assert_allclose(sine, size[:, None] * within * np.sin(angle), atol=1e-15)
+
+
+def test_gradients_of_waves():
+    rng = np.random.default_rng(1)
+    numbers = [jnp.asarray(rng.random(count)) for count in (7, 7, 5, 5)]
+    waves = jax.jit(lambda *numbers: _phases.oscillations(1, *numbers, jnp.ones(5)))
+    check_grads(waves, numbers, order=2, rtol=1e-4)
 
 
 @pytest.mark.parametrize(("g", "a"), [(1, 1), (3, 1), (1, 3), (2, 2)])

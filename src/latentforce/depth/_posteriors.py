@@ -136,11 +136,13 @@ class BlockPosterior(AbstractPosterior):
         g, B, F, _ = self.root.shape
         rows = jnp.concatenate([jnp.swapaxes(self.root, 2, 3), self.mean[:, :, None]], axis=2)  # (g, B, F+1, F)
         if A.shape[0] == 1:
-            moved = jnp.swapaxes(rows, 0, 1).reshape(B, g * (F + 1), F) @ A[0]
-            moved = jnp.swapaxes(moved.reshape(B, g, F + 1, -1), 0, 1)
+            moved = (jnp.swapaxes(rows, 0, 1).reshape(B, g * (F + 1), F) @ A[0]).reshape(B, g, F + 1, -1)
+            blocks = 0
         else:
             moved = jnp.broadcast_to(rows, (A.shape[0], B, F + 1, F)) @ A
-        return jnp.sum(moved[:, :, -1], axis=1).T, jnp.sum(moved[:, :, :-1] ** 2, axis=(1, 2)).T
+            blocks = 1
+        mean = jnp.sum(moved[:, :, -1], axis=blocks)
+        return mean.T, jnp.sum(moved[:, :, :-1] ** 2, axis=(blocks, 2)).T
 
     def spread_jointly(self, A: Float[Array, "a B F N"]) -> Float[Array, "N a a"]:
         """See `AbstractPosterior`."""

@@ -6,13 +6,12 @@ exactly.
 """
 
 import math
-from collections.abc import Callable
 from functools import partial
 
 import jax
 import jax.numpy as jnp
 from jax import Array
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from .._linalg import computed, outer_products
 
@@ -59,14 +58,18 @@ def oscillations(
     """`size_k cos(2 pi k x + phase_k)` and the same with sines, (K, N) each, k from `first`, `x = high + low` turns.
 
     They are each other's derivatives, so their gradients need no other matrices. `within` is one, or zero where there
-    shall be none; k stays below 4096. All processors multiply faster than they take cosines: each wave is a product of
-    two out of few.
+    shall be none; k stays below 4096. Multiplying is faster than taking cosines: each wave is a product of two out of
+    few, `w^k = w^(first + i B) w^j`, with B about the root of K.
     """
-    numbers = (size, phase, high, low, within)
-    on_cpu = _by_powers if high.dtype == jnp.float64 else _by_cosines
-    return jax.lax.platform_dependent(
-        *numbers, cpu=partial(_products, first, on_cpu), default=partial(_products, first, _by_cosines)
-    )
+    num = size.size
+    short = math.isqrt(num - 1) + 1
+    fine = _waves(jnp.arange(short), high, low)
+    coarse = _waves(first + short * jnp.arange(-(-num // short)), high, low)
+    coarse = within[None] * coarse[0], within[None] * coarse[1]
+    real, imag = computed(size * jnp.cos(phase), size * jnp.sin(phase))
+    products = _times((coarse[0][:, None], coarse[1][:, None]), (fine[0][None], fine[1][None]))
+    cosine, sine = (part.reshape(-1, high.size)[:num] for part in products)
+    return _times((real[:, None], imag[:, None]), (cosine, sine))
 
 
 @oscillations.defjvp
@@ -76,8 +79,8 @@ def _oscillations_jvp(first: int, primals: tuple[Array, ...], tangents: tuple[Ar
     size, (by_size, by_phase, by_high, by_low, _) = primals[0], tangents
     ones = jnp.ones_like(by_high)[None]
     growth = outer_products((by_size / jnp.where(size == 0, 1.0, size))[:, None], ones)
-    position = outer_products(2 * math.pi * _harmonics(first, size), (by_high + by_low)[None])
-    turn = position + outer_products(by_phase[:, None], ones)
+    turn = outer_products(2 * math.pi * _harmonics(first, size), (by_high + by_low)[None])
+    turn = turn + outer_products(by_phase[:, None], ones)
     return (cosine, sine), (growth * cosine - turn * sine, growth * sine + turn * cosine)
 
 
@@ -85,11 +88,13 @@ def _harmonics(first: int, size: Float[Array, " K"]) -> Float[Array, "K 1"]:
     return jnp.arange(first, first + size.size, dtype=size.dtype)[:, None]
 
 
-def _turns(harmonic: Float[Array, "K 1"], high: Float[Array, " N"], low: Float[Array, " N"]) -> Float[Array, "K N"]:
-    """`k x` less whole turns."""
+def _waves(k: Int[Array, " K"], high: Float[Array, " N"], low: Float[Array, " N"]) -> Pair:
+    """Cosine and sine of `k x` turns, (K, N) each."""
+    harmonic = k.astype(high.dtype)[:, None]
     coarse, fine = _halves(high)
     whole = harmonic * coarse[None]  # exact: both factors are short
-    return (whole - jnp.round(whole)) + harmonic * (fine + low)[None]
+    cosine, sine = computed(*_on_circle((whole - jnp.round(whole)) + harmonic * (fine + low)[None]))
+    return cosine, sine
 
 
 def _on_circle(turns: Float[Array, "*shape"]) -> Pair:
@@ -107,53 +112,6 @@ def _on_circle(turns: Float[Array, "*shape"]) -> Pair:
     swapped, turned = quadrant % 2 == 1, quadrant >= 2
     cosine, sine = jnp.where(swapped, -sine, cosine), jnp.where(swapped, cosine, sine)
     return jnp.where(turned, -cosine, cosine), jnp.where(turned, -sine, sine)
-
-
-def _products(
-    first: int,
-    waves: Callable[..., tuple[Pair, Pair]],
-    size: Array,
-    phase: Array,
-    high: Array,
-    low: Array,
-    within: Array,
-) -> Pair:
-    """`w^k = w^(first + i B) w^j`, with B about the root of K: few waves, then all products at once."""
-    num = size.size
-    short = math.isqrt(num - 1) + 1
-    fine, coarse = waves(first, short, -(-num // short), high, low)
-    coarse = within[None] * coarse[0], within[None] * coarse[1]
-    real, imag = computed(size * jnp.cos(phase), size * jnp.sin(phase))
-    products = _times((coarse[0][:, None], coarse[1][:, None]), (fine[0][None], fine[1][None]))
-    cosine, sine = (part.reshape(-1, high.size)[:num] for part in products)
-    return _times((real[:, None], imag[:, None]), (cosine, sine))
-
-
-def _by_powers(first: int, short: int, rows: int, high: Array, low: Array) -> tuple[Pair, Pair]:
-    """Waves 0, 1, ..., and first, first + short, ...: each from the one before.
-
-    That takes fewest operations, and a few units in the last place do not matter in 64 bits.
-    """
-    once, one = _on_circle((high - jnp.round(high)) + low), (jnp.ones_like(high), jnp.zeros_like(high))
-    fine, step = _successive(one, once, short)
-    start = _successive(one, once, first)[1] if first else one
-    return fine, _successive(start, step, rows)[0]
-
-
-def _by_cosines(first: int, short: int, rows: int, high: Array, low: Array) -> tuple[Pair, Pair]:
-    """The same waves, each by itself: 32 bits cannot afford to lose a digit along the way, accelerators no loop."""
-
-    def waves(k: Array) -> Pair:
-        cosine, sine = computed(*_on_circle(_turns(k.astype(high.dtype)[:, None], high, low)))
-        return cosine, sine
-
-    return waves(jnp.arange(short)), waves(first + short * jnp.arange(rows))
-
-
-def _successive(start: Pair, step: Pair, num: int) -> tuple[Pair, Pair]:
-    """A wave (N,) times the powers 0 .. num-1 of a step, a row each, and times the power num."""
-    following, powers = jax.lax.scan(lambda wave, _: (_times(wave, step), wave), start, None, length=num)
-    return powers, following
 
 
 def _times(one: Pair, other: Pair) -> Pair:
