@@ -210,6 +210,12 @@ def gather(results: list[Measured]) -> dict[str, dict[str, dict[str, Any]]]:
     return found
 
 
+def labels(found: dict[str, dict[str, dict[str, Any]]]) -> list[str]:
+    """All models of any set, in the order of the settings, the fewest layers first."""
+    every = {name for row in found.values() for name in row}
+    return [f"{name}-{depth}" for name in [*SETTINGS, PEER] for depth in (1, 2, 3) if f"{name}-{depth}" in every]
+
+
 def present(results: list[Measured]) -> Page:
     """Tables for each set, mean ranks with the critical difference, what holds of the paper, and the picture."""
     found = gather(results)
@@ -224,6 +230,9 @@ def present(results: list[Measured]) -> Page:
         the models from four starting points.
         Each direction has as many features as an input of the others. Mean ± standard deviation over up to {count}
         splits."""
+    if any(f"{PEER}-2" in row for row in found.values()):
+        about += f""" `{PEER}-2` is its deep GP with 100 inducing points and a kernel of all inputs, on the first three
+        splits; below, models are compared on the splits that both have."""
     parts = ["## Regression on tables (`fig:uci-results`)", paragraph(about)]
     parts += [scores_table(found, score) for score in SCORES]
     parts.append(ranks(found))
@@ -233,7 +242,7 @@ def present(results: list[Measured]) -> Page:
 
 def scores_table(found: dict[str, dict[str, dict[str, Any]]], score: str) -> str:
     """One row for each model, one column for each set."""
-    names = list(dict.fromkeys(name for row in found.values() for name in row))
+    names = labels(found)
     rows = [[name, *(spread(found[one][name][score]) if name in found[one] else "" for one in found)] for name in names]
     return f"Test {SCORES[score]}:\n\n" + table(["model", *found], rows)
 
@@ -292,7 +301,7 @@ def _ahead(first: list[float], second: list[float]) -> bool:
 
 def draw(found: dict[str, dict[str, dict[str, Any]]], score: str) -> Figure:
     """Means and standard errors, one panel for each set, models below each other."""
-    names = list(dict.fromkeys(name for row in found.values() for name in row))
+    names = labels(found)
     colors = {name: f"C{i}" for i, name in enumerate(dict.fromkeys(name.rsplit("-", 1)[0] for name in names))}
     lines = -(-len(found) // COLUMNS)
     figure = Figure(figsize=(9, lines * (0.17 * len(names) + 0.8)), layout="constrained")
