@@ -29,8 +29,11 @@ def write(path: str | os.PathLike, document: dict[str, Any], arrays: dict[str, n
         file.write(data)
 
 
-def read(path: str | os.PathLike) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """The document and the arrays of a file; `ModelFileError` where it is not whole or not ours."""
+def read(path: str | os.PathLike, infinite: bool = False) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """The document and the arrays of a file; `ModelFileError` where it is not whole or not ours.
+
+    No array holds NaN, and none of a model is `infinite`; optimisers note infinite errors before they know better.
+    """
     try:
         text, digest = _text(Path(path))
         document = _document(path, text)
@@ -43,7 +46,7 @@ def read(path: str | os.PathLike) -> tuple[dict[str, Any], dict[str, np.ndarray]
     if _digest(text, arrays) != digest:
         raise ModelFileError(f"{path} is damaged: its checksum is wrong.")
     for name, array in arrays.items():
-        if array.dtype.kind not in "fiu" or not np.all(np.isfinite(array)):
+        if array.dtype.kind not in "fiu" or np.any(np.isnan(array) if infinite else ~np.isfinite(array)):
             raise ModelFileError(f"{path} holds values that are not finite numbers, in {name!r}.")
     return document, arrays
 

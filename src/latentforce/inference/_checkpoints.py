@@ -53,7 +53,7 @@ class Checkpoint:
         """What was written, in the form of these trees, and the facts; the history is filled. None if there is none."""
         if not self.path.exists():
             return None
-        document, arrays = read(self.path)
+        document, arrays = read(self.path, infinite=True)
         if document.get("kind") != KIND:
             raise ModelFileError(f"{self.path} is not a checkpoint of a training.")
         self._same(document["identity"])
