@@ -71,7 +71,7 @@ def _whole_product(left: Float[Array, "F r"], right: Float[Array, "r N"]) -> Flo
 
 
 def _summed_products(left: Float[Array, "F r"], right: Float[Array, "r N"]) -> Float[Array, "F N"]:
-    return functools.reduce(jnp.add, [left[:, i, None] * right[None, i] for i in range(right.shape[0])])
+    return functools.reduce(jnp.add, [left[:, i : i + 1] * right[i : i + 1] for i in range(right.shape[0])])
 
 
 def stable_cholesky(matrix: Float[Array, "n n"], scale: Float[Array, " n"] | None = None) -> Float[Array, "n n"]:

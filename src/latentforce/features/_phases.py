@@ -63,8 +63,8 @@ def oscillations(
     """
     num = size.size
     short = math.isqrt(num - 1) + 1
-    fine = _waves(jnp.arange(short), high, low)
-    coarse = _waves(first + short * jnp.arange(-(-num // short)), high, low)
+    few = _waves(jnp.concatenate([jnp.arange(short), first + short * jnp.arange(-(-num // short))]), high, low)
+    fine, coarse = ((few[0][part], few[1][part]) for part in (slice(short), slice(short, None)))
     coarse = within[None] * coarse[0], within[None] * coarse[1]
     real, imag = computed(size * jnp.cos(phase), size * jnp.sin(phase))
     products = _times((coarse[0][:, None], coarse[1][:, None]), (fine[0][None], fine[1][None]))
