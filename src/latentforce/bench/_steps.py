@@ -9,10 +9,15 @@ import jax
 import numpy as np
 
 from ..datasets import LEVELS
+from ..depth._layer import Layer
 from ..depth._model import Model
+from ..depth._outputs import MANY_WAVES
 from ..dynamics._filters import FirstOrder
 from ..experiments import _peers
 from ..experiments._timing import step_timer
+from ..features._driven import DrivenFourier
+from ..features._harmonic import HarmonicFourier
+from ..features._polynomials import few
 from ..presets import build
 
 MODELS = ("dlfm-vfrf", "dlfm-driven")
@@ -102,17 +107,29 @@ def _in_turn(timers: dict[str, Callable[[], float]], rounds: int, dtype: str) ->
 
 
 def _floor(model: Model, size: Size, seconds: float, rates: dict[str, float]) -> dict[str, Any]:
-    """What no step can go below: each layer's features (rows, F) times a triangular root, three times (value, and the
-    gradients of both), at the rate of a matrix product; and six passes over features, products and gradients of
-    features, at the rate of memory.
-    """
-    flops = moved = 0.0
-    for layer, rows in zip(model.layers, (size.N, size.N * size.S), strict=True):
-        features = layer.posterior.shape[-1]
-        flops += 3 * rows * features * (features + 1)
-        moved += 6 * rows * features * np.dtype(size.dtype).itemsize
+    """What no step can go below: operations at the rate of a matrix product, and bytes at the rate of memory."""
+    layers = zip(model.layers, (size.N, size.N * size.S), strict=True)
+    works = [_work(layer, rows, np.dtype(size.dtype).itemsize) for layer, rows in layers]
+    flops, moved = (float(sum(part)) for part in zip(*works, strict=True))
     floors = {"flops_floor": flops / rates["flops"], "bytes_floor": moved / rates["bytes"]}
     return floors | {"flops": flops, "bytes": moved, "over_floor": seconds / max(floors.values())}
+
+
+def _work(layer: Layer, rows: int, itemsize: int) -> tuple[int, int]:
+    """Operations and bytes of a layer, three times each (value, and the gradients of both factors): the features (rows,
+    F) times a triangular root, with features, products and gradients of features written and read; or, where variances
+    are polynomials, waves times coefficients, with both factors and the product, and the root times itself.
+    """
+    family, features = layer.features, layer.posterior.shape[-1]
+    if not isinstance(family, DrivenFourier | HarmonicFourier) or features * itemsize < MANY_WAVES:
+        return 3 * rows * features * (features + 1), 6 * rows * features * itemsize
+    modes, met = family.num_frequencies + 1, 1  # SETTING's filter is of first order
+    if isinstance(family, DrivenFourier):
+        modes = 2 * family.num_frequencies + 1
+        met = features - modes
+    short = few(modes, 1 + met)
+    sums = (1 + met) * -(-modes // short) + -(-(2 * modes - 1) // short)
+    return 3 * (8 * rows * short * sums + features**3), 6 * rows * 2 * (short + sums) * itemsize
 
 
 def _beside(seconds: float, all_seconds: dict[str, float], models: tuple[str, ...]) -> dict[str, Any]:

@@ -1,14 +1,11 @@
 """The layer: additive processes, summarised by features, with a posterior over them."""
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
-from .._linalg import steadied
 from .._parameters import FREE, parameter
-from .._triangular import cholesky
 from ..features._base import AbstractFeatures
 from ._inputs import AbstractInputs
 from ._means import AbstractMean
@@ -43,9 +40,7 @@ class Layer(eqx.Module):
 
     def moments(self, x: Float[Array, "N D"]) -> tuple[Float[Array, "N R"], Float[Array, "N R"]]:
         """Mean and variance of each output at each input."""
-        A, residual = self.outputs.summary(self.features, self.inputs(x))
-        mean, spread = self.posterior.project_and_spread(A)
-        variance = residual + spread
+        mean, variance = self.outputs.marginals(self.features, self.posterior, self.inputs(x))
         if self.mixing is not None:
             variance = variance @ (self.mixing**2).T
         return self.finish(mean, x), variance
@@ -60,14 +55,7 @@ class Layer(eqx.Module):
 
         They are right at each input by itself: the inputs' dependence is left out.
         """
-        A, residual = self.outputs.summary(self.features, self.inputs(x))
-        joint = self.outputs.residual_covariance(self.features, A)
-        if joint is None:
-            mean, spread = self.posterior.project_and_spread(A)
-            root = _deviation(residual + spread)
-        else:
-            mean = self.posterior.project(A)
-            root = cholesky(jax.vmap(steadied)(joint + self.posterior.spread_jointly(A)))
+        mean, root = self.outputs.rooted(self.features, self.posterior, self.inputs(x))
         return self.finish(_deviate(mean, root, normal), x)
 
     def draw_given(
@@ -75,8 +63,7 @@ class Layer(eqx.Module):
     ) -> Float[Array, "S N R"]:
         """As `draw`, where all features are known: only what they leave open is drawn."""
         A, residual = self.outputs.summary(self.features, self.inputs(x))
-        joint = self.outputs.residual_covariance(self.features, A)
-        root = _deviation(residual) if joint is None else cholesky(jax.vmap(steadied)(joint))
+        root = self.outputs.residual_root(self.features, A, residual)
         return self.finish(_deviate(apply(A, e), root, normal), x)
 
     def given(self, x: Float[Array, "N D"], e: Float[Array, "g B F"]) -> tuple[Array, Array]:
@@ -92,11 +79,6 @@ class Layer(eqx.Module):
         mixed = latent if self.mixing is None else latent @ self.mixing.T
         mean = self.mean(x)
         return mixed + (mean[None] if mixed.ndim > mean.ndim > 0 else mean)
-
-
-def _deviation(variance: Float[Array, "N Q"]) -> Float[Array, "N Q"]:
-    """The square root, with a finite gradient also where nothing is left."""
-    return jnp.sqrt(jnp.maximum(variance, jnp.finfo(variance.dtype).tiny))
 
 
 def _deviate(

@@ -8,17 +8,21 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
-from .._linalg import computed
+from .._linalg import computed, steadied
 from .._parameters import FREE, parameter
+from .._triangular import cholesky
 from ..dynamics._filters import AbstractFilter
 from ..dynamics._forces import AbstractForce
 from ..dynamics._joint import shared_state
 from ..dynamics._process import Process
 from ..features._base import AbstractFeatures
+from ._posteriors import AbstractPosterior
 
 Times1 = Float[Array, " N"] | Float[Array, "N D"]  # of one direction
 Times = Float[Array, "K N"] | Float[Array, "K N D"]  # of all
 Knots = Float[Array, "K G"] | Float[Array, "K G D"]  # other times
+MANY_WAVES = 256  # bytes of the features of a time, from where polynomials are faster than products
+Root = Float[Array, "N Q"] | Float[Array, "N Q Q"]  # standard deviations, or of all functions jointly
 
 
 class AbstractOutputs(eqx.Module):
@@ -27,6 +31,14 @@ class AbstractOutputs(eqx.Module):
     @abc.abstractmethod
     def summary(self, features: AbstractFeatures, t: Times) -> tuple[Float[Array, "a B F N"], Float[Array, "N a"]]:
         """Feature maps of each output and block, and the variance that they leave unexplained."""
+
+    def marginals(
+        self, features: AbstractFeatures, posterior: AbstractPosterior, t: Times
+    ) -> tuple[Float[Array, "N Q"], Float[Array, "N Q"]]:
+        """Mean and variance of each function under a posterior of its features."""
+        A, residual = self.summary(features, t)
+        mean, spread = posterior.project_and_spread(A)
+        return mean, residual + spread
 
     @abc.abstractmethod
     def force(
@@ -51,10 +63,16 @@ class AbstractOutputs(eqx.Module):
         """How many outputs there are, for so many groups of features."""
 
     @abc.abstractmethod
-    def residual_covariance(
-        self, features: AbstractFeatures, A: Float[Array, "a B F N"]
-    ) -> Float[Array, "N a a"] | None:
-        """What the features leave unexplained, jointly for all outputs; None where outputs are independent."""
+    def rooted(
+        self, features: AbstractFeatures, posterior: AbstractPosterior, t: Times
+    ) -> tuple[Float[Array, "N Q"], Root]:
+        """Mean of each function under a posterior of its features, and a root of their covariance at each time."""
+
+    @abc.abstractmethod
+    def residual_root(
+        self, features: AbstractFeatures, A: Float[Array, "a B F N"], residual: Float[Array, "N a"]
+    ) -> Root:
+        """A root of the covariance that the features leave at each time."""
 
 
 class IndependentOutputs(AbstractOutputs):
@@ -114,9 +132,33 @@ class IndependentOutputs(AbstractOutputs):
         """See `AbstractOutputs`."""
         return groups
 
-    def residual_covariance(self, features: AbstractFeatures, A: Float[Array, "a B F N"]) -> None:
-        """None: outputs are independent."""
-        return None
+    def rooted(
+        self, features: AbstractFeatures, posterior: AbstractPosterior, t: Times
+    ) -> tuple[Float[Array, "N Q"], Float[Array, "N Q"]]:
+        """See `AbstractOutputs`: standard deviations."""
+        mean, variance = self.marginals(features, posterior, t)
+        return mean, _deviation(variance)
+
+    def residual_root(
+        self, features: AbstractFeatures, A: Float[Array, "a B F N"], residual: Float[Array, "N a"]
+    ) -> Float[Array, "N a"]:
+        """See `AbstractOutputs`: standard deviations."""
+        return _deviation(residual)
+
+    def marginals(
+        self, features: AbstractFeatures, posterior: AbstractPosterior, t: Times
+    ) -> tuple[Float[Array, "N Q"], Float[Array, "N Q"]]:
+        """See `AbstractOutputs`; by polynomials where there are many waves of one time."""
+        many = features.polynomial and posterior.shape[2] * posterior.mean.dtype.itemsize >= MANY_WAVES
+        beliefs = posterior.moments_of_block() if many else None
+        if beliefs is None:
+            return super().marginals(features, posterior, t)
+        one, times = jax.tree.map(lambda leaf: leaf[0], features), computed(t[0])[0]
+        process = jax.tree.map(lambda leaf: leaf[:, 0], self.process)
+        grouped = (part.reshape(self.num_kernels, -1, *part.shape[1:]) for part in beliefs)
+        with_kernel = jax.vmap(one.marginals, (None, None, 0, 0))
+        mean, variance = jax.vmap(with_kernel, (0, None, 0, 0))(process, times, *grouped)
+        return mean.reshape(-1, times.size).T, variance.reshape(-1, times.size).T
 
 
 class SharedForces(AbstractOutputs):
@@ -176,8 +218,22 @@ class SharedForces(AbstractOutputs):
         """R."""
         return self.sensitivity.shape[0]
 
+    def rooted(
+        self, features: AbstractFeatures, posterior: AbstractPosterior, t: Times
+    ) -> tuple[Float[Array, "N Q"], Float[Array, "N Q Q"]]:
+        """See `AbstractOutputs`: of all outputs jointly, as they share forces."""
+        A, _ = self.summary(features, t)
+        covariance = self.residual_covariance(features, A) + posterior.spread_jointly(A)
+        return posterior.project(A), cholesky(jax.vmap(steadied)(covariance))
+
+    def residual_root(
+        self, features: AbstractFeatures, A: Float[Array, "a B F N"], residual: Float[Array, "N a"]
+    ) -> Float[Array, "N a a"]:
+        """See `AbstractOutputs`: of all outputs jointly."""
+        return cholesky(jax.vmap(steadied)(self.residual_covariance(features, A)))
+
     def residual_covariance(self, features: AbstractFeatures, A: Float[Array, "a B F N"]) -> Float[Array, "N a a"]:
-        """See `AbstractOutputs`."""
+        """What the features leave unexplained, jointly for all outputs."""
         explained = jnp.einsum("rbfn,sbfn->nrs", A, A)
         if features.weight_space:
             return jnp.zeros_like(explained)
@@ -206,3 +262,8 @@ class SharedForces(AbstractOutputs):
 
         covariance = jax.vmap(jax.vmap(one))(self._processes())  # (K, Q, R, R)
         return jnp.einsum("rqk,sqk,kqrs->rs", self.sensitivity, self.sensitivity, covariance)
+
+
+def _deviation(variance: Float[Array, "N Q"]) -> Float[Array, "N Q"]:
+    """The square root, with a finite gradient also where nothing is left."""
+    return jnp.sqrt(jnp.maximum(variance, jnp.finfo(variance.dtype).tiny))

@@ -50,6 +50,14 @@ class AbstractPosterior(eqx.Module):
     def moments(self) -> tuple[Float[Array, "*lead c"], Float[Array, "*lead c c"]]:
         """Mean and covariance of each independent part."""
 
+    def moments_of_block(self) -> tuple[Float[Array, "g F"], Float[Array, "g F F"]] | None:
+        """Mean and covariance where there is one block and its features depend on each other; None elsewhere."""
+        g, B, F = self.shape
+        mean, covariance = self.moments()
+        if B > 1 or covariance.shape[-1] != F:
+            return None
+        return mean.reshape(g, F), covariance.reshape(g, F, F)
+
     @abc.abstractmethod
     def with_moments(self, mean: Float[Array, "*lead c"], covariance: Float[Array, "*lead c c"]) -> "AbstractPosterior":
         """A posterior of this kind with those moments."""

@@ -1,12 +1,13 @@
 """Driven Fourier features: the noise that drives the force, expanded in cosines, and the state at the left end."""
 
 import math
+from typing import ClassVar, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import Array
-from jaxtyping import Float
+from jaxtyping import Complex, Float
 
 from .. import _checks
 from .._checks import Numbers
@@ -17,7 +18,8 @@ from ..dynamics._process import Process
 from ..dynamics._responses import Motion
 from ..dynamics._system import LinearSystem
 from ._base import AbstractFeatures, system_and_times
-from ._phases import oscillations, position
+from ._phases import oscillations, phasors, position
+from ._polynomials import Expansion, beyond_prior, variance_with
 from ._regions import Regions
 
 
@@ -44,6 +46,7 @@ class DrivenFourier(AbstractFeatures):
         True
     """
 
+    polynomial: ClassVar[bool] = True
     num_frequencies: int = eqx.field(static=True)
     interval: tuple[Float[Array, ""], Float[Array, ""]] = parameter(CONSTANT)
 
@@ -67,6 +70,14 @@ class DrivenFourier(AbstractFeatures):
         """`Cov[f(t), e]` (N, F): O(N F (p+1+order))."""
         system, t = system_and_times(process, t, self.interval)
         return _features(self, system, t)
+
+    def marginals(
+        self, process: Process, t: Numbers, mean: Float[Array, " F"], covariance: Float[Array, "F F"]
+    ) -> tuple[Float[Array, " N"], Float[Array, " N"]]:
+        """See `AbstractFeatures`: O(N F), and O(F^2) once."""
+        system, t = system_and_times(process, t, self.interval)
+        means, excess = _forms(self, system, t, mean, beyond_prior(covariance))
+        return means, variance_with(process.variance().astype(t.dtype), excess)
 
     def force_whitened(self, process: Process, t: Numbers) -> Float[Array, "N F"]:
         """`Cov[u(t), e]` (N, F): the same noise and state seen from the force."""
@@ -93,48 +104,99 @@ class DrivenFourier(AbstractFeatures):
 @precise
 def _features(features: DrivenFourier, system: LinearSystem, t: Float[Array, " N"]) -> Float[Array, "N F"]:
     """Modes and state."""
-    modes, since_start, start, regions = _modes(features, system, t)
-    state_at_a = system.root.T @ since_start + regions.before[None] * system.output_before(start)
-    return jnp.concatenate([modes, state_at_a]).T
+    parts = _parts(features, system, t)
+    state_at_a = system.root.T @ parts.since_start + parts.regions.before[None] * system.output_before(parts.start)
+    return jnp.concatenate([parts.modes(), state_at_a]).T
 
 
 @precise
 def _shared_features(features: DrivenFourier, systems: LinearSystem, t: Float[Array, " N"]) -> Float[Array, "R N F"]:
     """Modes and joint state."""
-    modes, since_start, _, regions = jax.vmap(lambda system: _modes(features, system, t))(systems)
-    state, distances = shared_state(systems), regions.distances[0, : t.size]
-    before = regions.before[:, None] * outputs_before(systems, state, distances)
-    state_at_a = jnp.swapaxes(state.root, 1, 2) @ since_start + before
-    return jnp.swapaxes(jnp.concatenate([modes, state_at_a], axis=1), 1, 2)
+    parts = jax.vmap(lambda system: _parts(features, system, t))(systems)
+    state, distances = shared_state(systems), parts.regions.distances[0, : t.size]
+    before = parts.regions.before[:, None] * outputs_before(systems, state, distances)
+    state_at_a = jnp.swapaxes(state.root, 1, 2) @ parts.since_start + before
+    return jnp.swapaxes(jnp.concatenate([jax.vmap(_Parts.modes)(parts), state_at_a], axis=1), 1, 2)
 
 
-def _modes(
-    features: DrivenFourier, system: LinearSystem, t: Float[Array, " N"]
-) -> tuple[Float[Array, "K N"], Float[Array, "d N"], Motion, Regions]:
-    r"""The modes of the noise; with them the state's motion since `a`.
+@precise
+def _forms(
+    features: DrivenFourier,
+    system: LinearSystem,
+    t: Float[Array, " N"],
+    m: Float[Array, " F"],
+    E: Float[Array, "F F"],
+) -> tuple[Float[Array, " N"], Float[Array, " N"]]:
+    """`A . m` and `A^T E A`."""
+    parts = _parts(features, system, t)
+    before = parts.regions.before[None] * system.output_before(parts.start)
+    eye = jnp.eye(before.shape[0], dtype=t.dtype)
+    of_modes = jnp.concatenate([-parts.state, parts.state_at_end, jnp.zeros_like(parts.state)])
+    of_state = jnp.concatenate([system.root, jnp.zeros_like(eye), eye])
+    gain, num_modes = parts.gain[:, None], parts.size.size
+    return Expansion(
+        modes=lambda rows: gain * rows[:num_modes].astype(gain.dtype),
+        num_modes=num_modes,
+        high=parts.high,
+        low=parts.low,
+        within=parts.regions.within,
+        weights=jnp.concatenate([of_modes, of_state], axis=1).T,
+        basis=jnp.concatenate([parts.since_start, parts.since_end, before]),
+        meeting=slice(before.shape[0]),
+    ).forms(m, E)
 
-    In three regions. With the phasor `s_k` (the state's steady motion under the noise `e^{j z_k
-    r}`):
+
+class _Parts(NamedTuple):
+    r"""What the features are made of, in three regions. With the phasor `s_k` (the state's steady motion under the
+    noise `e^{j z_k r}`) the modes of the noise and the state's features are
 
     t < a        0                                                      and  Cov[e, f(t)] of the state at a
     a <= t <= b  Re[C s_k e^{j z_k (t-a)}] - C e^{A(t-a)} Re[s_k]             and  C e^{A(t-a)} P^{1/2}
     t > b        C e^{A(t-b)} Re[s_k] (-1)^k - C e^{A(t-a)} Re[s_k]           and  the same
     """
+
+    size: Float[Array, " K"]  # of `C s_k`, and its phase
+    phase: Float[Array, " K"]
+    high: Float[Array, " N"]  # (t - a) / 2 (b - a) as a sum
+    low: Float[Array, " N"]
+    state: Float[Array, "d K"]  # Re[s_k], and what is left of it at b
+    state_at_end: Float[Array, "d K"]
+    since_start: Float[Array, "d N"]  # C e^{A(t-a)}, and from b
+    since_end: Float[Array, "d N"]
+    start: Motion
+    regions: Regions
+
+    @property
+    def gain(self) -> Complex[Array, " K"]:
+        """`C s_k`."""
+        return jax.lax.complex(*phasors(self.size, self.phase))
+
+    def modes(self) -> Float[Array, "K N"]:
+        """The modes of the noise."""
+        steady, _ = oscillations(0, self.size, self.phase, self.high, self.low, self.regions.within)
+        weights = jnp.concatenate([self.state, self.state_at_end])
+        return steady + narrow_product(weights.T, jnp.concatenate([-self.since_start, self.since_end]))
+
+
+def _parts(features: DrivenFourier, system: LinearSystem, t: Float[Array, " N"]) -> _Parts:
     a, b = (end.astype(t.dtype) for end in features.interval)
     regions = Regions(t, a, b)
     k = jnp.arange(2 * features.num_frequencies + 1, dtype=t.dtype)
     z = k * (math.pi / (b - a))
     norm = jnp.sqrt(jnp.where(k == 0, 1.0, 2.0).astype(t.dtype) / (b - a))
     amplitude, phase = system.frequency_response(z)
-    phase = phase - (system.degree + 1) * jnp.arctan(z / system.decay)
     high, low = position(regions.inside, a, b)
-    size = norm * system.spectral_amplitude(z) * amplitude
-    steady, _ = oscillations(0, size, phase, high / 2, low / 2, regions.within)
     start, end = system.motion(regions.distances).split(t.size)
-    since_start = regions.since_start[None] * system.output_after(start)
-    since_end = regions.beyond[None] * system.output_after(end)
     state = (norm * system.noise_scale)[None] * system.phasors(z).real
-    parity = jnp.where(k % 2 == 0, 1.0, -1.0).astype(t.dtype)
-    weights = jnp.concatenate([state, parity[None] * state])
-    modes = steady + narrow_product(weights.T, jnp.concatenate([-since_start, since_end]))
-    return modes, since_start, start, regions
+    return _Parts(
+        size=norm * system.spectral_amplitude(z) * amplitude,
+        phase=phase - (system.degree + 1) * jnp.arctan(z / system.decay),
+        high=high / 2,
+        low=low / 2,
+        state=state,
+        state_at_end=jnp.where(k % 2 == 0, 1.0, -1.0).astype(t.dtype)[None] * state,
+        since_start=regions.since_start[None] * system.output_after(start),
+        since_end=regions.beyond[None] * system.output_after(end),
+        start=start,
+        regions=regions,
+    )

@@ -1,11 +1,13 @@
 """Variational Fourier (response) features on harmonic sinusoids: the paper's VFF and VFRF."""
 
 import math
+from typing import ClassVar, NamedTuple
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 from jax import Array
-from jaxtyping import Complex, Float
+from jaxtyping import Complex, Float, Inexact
 
 from .. import _checks
 from .._checks import Numbers
@@ -14,7 +16,8 @@ from .._parameters import CONSTANT, parameter
 from ..dynamics._process import Process
 from ..dynamics._system import LinearSystem, force_constants, imaginary
 from ._base import AbstractFeatures, system_and_times
-from ._phases import oscillations, position
+from ._phases import oscillations, phasors, position
+from ._polynomials import Expansion, Rows, beyond_prior, variance_with
 from ._regions import Regions
 
 
@@ -40,6 +43,7 @@ class HarmonicFourier(AbstractFeatures):
         (7, 41)
     """
 
+    polynomial: ClassVar[bool] = True
     num_frequencies: int = eqx.field(static=True)
     interval: tuple[Float[Array, ""], Float[Array, ""]] = parameter(CONSTANT)
 
@@ -77,6 +81,14 @@ class HarmonicFourier(AbstractFeatures):
         system, t = system_and_times(process, t, self.interval)
         return _whitened(self, system, t)
 
+    def marginals(
+        self, process: Process, t: Numbers, mean: Float[Array, " F"], covariance: Float[Array, "F F"]
+    ) -> tuple[Float[Array, " N"], Float[Array, " N"]]:
+        """See `AbstractFeatures`: O(N F), and O(F^2) once."""
+        system, t = system_and_times(process, t, self.interval)
+        means, excess = _forms(self, system, t, mean, beyond_prior(covariance))
+        return means, variance_with(process.variance().astype(t.dtype), excess)
+
     def force_whitened(self, process: Process, t: Numbers) -> Float[Array, "N F"]:
         """`Cov[u(t), e]` (N, F): the same projections seen from the force."""
         system, t = system_and_times(process, t, self.interval)
@@ -99,24 +111,64 @@ def _twofold(values: Float[Array, " M_plus_1"]) -> Float[Array, " F"]:
 
 @precise
 def _cross(features: HarmonicFourier, system: LinearSystem, t: Float[Array, " N"]) -> Float[Array, "N F"]:
-    waves, weights, basis = _projections(features, system, t, jnp.ones(features.num_frequencies + 1, t.dtype))
-    return (waves + narrow_product(weights, basis)).T
+    parts = _parts(features, system, t, jnp.ones(features.num_frequencies + 1, t.dtype))
+    return (parts.waves() + narrow_product(parts.weights, parts.basis)).T
 
 
 @precise
 def _whitened(features: HarmonicFourier, system: LinearSystem, t: Float[Array, " N"]) -> Float[Array, "N F"]:
-    """`B (I + V V^T)^{-1/2}`, with `B` the projections over the root of `D`, and `V` (F, p+1) from `K_vv`.
-
-    With `L L^T = I + V^T V` the matrix `T = I - V L^{-T} (I + L)^{-1} V^T` satisfies `T T^T = (I + V V^T)^{-1}`: a
-    root that needs a Cholesky factor of size p+1 and has a gradient everywhere.
-    """
+    """`B T`, with `B` the projections over the root of `D`."""
     scale, V = _structure(features, system, t.dtype)
-    waves, weights, basis = _projections(features, system, t, scale)
+    parts, inner = _parts(features, system, t, scale), _whitening(V)
+    weights, waves = jnp.concatenate([_less(inner, V, parts.weights), -inner], axis=1), parts.waves()
+    return (waves + narrow_product(weights, jnp.concatenate([parts.basis, V.T @ waves]))).T
+
+
+@precise
+def _forms(
+    features: HarmonicFourier,
+    system: LinearSystem,
+    t: Float[Array, " N"],
+    m: Float[Array, " F"],
+    E: Float[Array, "F F"],
+) -> tuple[Float[Array, " N"], Float[Array, " N"]]:
+    """`A . m` and `A^T E A`."""
+    scale, V = _structure(features, system, t.dtype)
+    parts, inner = _parts(features, system, t, scale), _whitening(V)
+    num_modes, gain = parts.size.size, parts.gain[:, None]
+
+    def modes(rows: Rows) -> Complex[Array, "K c"]:
+        rows = _less(*(matrix.astype(gain.dtype) for matrix in (V, inner, rows)))
+        cosine, sine = rows[:num_modes], rows[num_modes:]
+        sine = jnp.concatenate([jnp.zeros_like(sine[:1]), sine])
+        return gain * (cosine - 1j * sine)
+
+    return Expansion(
+        modes=modes,
+        num_modes=num_modes,
+        high=parts.high,
+        low=parts.low,
+        within=parts.within,
+        weights=_less(inner, V, parts.weights),
+        basis=parts.basis,
+        meeting=slice(system.degree + 1, system.degree + 1 + system.order),
+    ).forms(m, E)
+
+
+def _whitening(V: Float[Array, "F p1"]) -> Float[Array, "F p1"]:
+    """`U` with `T = I - V U^T` a root of `(I + V V^T)^{-1}`, `T T^T`.
+
+    With `L L^T = I + V^T V` it is `U = V (I + L)^{-T} L^{-1}`: it needs a Cholesky factor of size p+1 and has a
+    gradient everywhere.
+    """
     eye = jnp.eye(V.shape[1], dtype=V.dtype)
     L = jnp.linalg.cholesky(eye + V.T @ V)
-    inner = V @ jnp.linalg.inv((eye + L) @ L.T).T  # (F, p+1), as everything that follows but waves: T = I - V inner^T
-    weights = jnp.concatenate([weights - inner @ (V.T @ weights), -inner], axis=1)
-    return (waves + narrow_product(weights, jnp.concatenate([basis, V.T @ waves]))).T
+    return V @ jnp.linalg.inv((eye + L) @ L.T).T
+
+
+def _less(left: Inexact[Array, "F p1"], right: Inexact[Array, "F p1"], rows: Rows) -> Rows:
+    """`(I - left right^T) rows`."""
+    return rows - left @ (right.T @ rows)
 
 
 @precise
@@ -144,26 +196,43 @@ def _structure(
     return scale, X @ inverse_root.T / system.scale
 
 
-def _projections(
-    features: HarmonicFourier, system: LinearSystem, t: Float[Array, " N"], scale: Float[Array, " M_plus_1"]
-) -> tuple[Float[Array, "F N"], Float[Array, "F d"], Float[Array, "d N"]]:
-    r"""`Cov[v, output(t)]` = waves + weights @ basis, each frequency times its `scale`.
+class _Parts(NamedTuple):
+    """`Cov[v, output(t)]` = waves + weights @ basis: one F x N matrix of cosines; all else are narrow matrices."""
 
-    In complex form, `e^{jz r}` with the cosine feature as real and the sine feature as imaginary part:
+    size: Float[Array, " M_plus_1"]  # of `H(jz)`, and its phase
+    phase: Float[Array, " M_plus_1"]
+    high: Float[Array, " N"]  # (t - a) / (b - a) as a sum
+    low: Float[Array, " N"]
+    within: Float[Array, " N"]
+    weights: Float[Array, "F d"]
+    basis: Float[Array, "d N"]
+
+    @property
+    def gain(self) -> Complex[Array, " M_plus_1"]:
+        """`H(jz)`."""
+        return jax.lax.complex(*phasors(self.size, self.phase))
+
+    def waves(self) -> Float[Array, "F N"]:
+        """The constant, cosines, sines."""
+        cosine, sine = oscillations(1, self.size[1:], self.phase[1:], self.high, self.low, self.within)
+        return jnp.concatenate([(self.size[0] * self.within)[None], cosine, sine])
+
+
+def _parts(
+    features: HarmonicFourier, system: LinearSystem, t: Float[Array, " N"], scale: Float[Array, " M_plus_1"]
+) -> _Parts:
+    r"""Each frequency times its `scale`. In complex form, `e^{jz r}` with the cosine feature as real and the sine
+    feature as imaginary part:
 
         t < a        e^{-x} sum_k x^k/k! sum_{i>=k} (1 - jz/lambda)^i h_{i-k},   x = lambda (a - t)
         a <= t <= b  H(jz) e^{jz(t-a)} - C e^{F(t-a)} T(z),    T = (1 - jz/lambda)^{p+1} (jz - F)^{-1} R^{p+1} g
         t > b        C e^{F(t-b)} (jz - F)^{-1} g - C e^{F(t-a)} T(z) + the filter's answer to the force beyond b
-
-    One N x F matrix of cosines; all else is a product of narrow matrices.
     """
     a, b = (end.astype(t.dtype) for end in features.interval)
     p, regions = system.degree, Regions(t, a, b)
     z = _frequencies(features.num_frequencies, b - a)
     amplitude, phase = system.frequency_response(z)
-    size, where = scale * amplitude, position(regions.inside, a, b)
-    cosine, sine = oscillations(1, size[1:], phase[1:], *where, regions.within)
-    steady_waves = jnp.concatenate([(size[0] * regions.within)[None], cosine, sine])
+    high, low = position(regions.inside, a, b)
     backward = 1 - imaginary(z / system.decay)
     memory = system.output_memory.astype(backward.dtype)
     before = jnp.stack([sum(backward**i * memory[i - k] for i in range(k, p + 1)) for k in range(p + 1)])
@@ -183,4 +252,5 @@ def _projections(
         ]
     )
     weights = jnp.concatenate([before, -transient, beyond, steady])
-    return steady_waves, (_split(weights) * _twofold(scale)[None]).T, basis
+    weights = (_split(weights) * _twofold(scale)[None]).T
+    return _Parts(scale * amplitude, phase, high, low, regions.within, weights, basis)

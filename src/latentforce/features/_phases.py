@@ -63,13 +63,19 @@ def oscillations(
     """
     num = size.size
     short = math.isqrt(num - 1) + 1
-    few = _waves(jnp.concatenate([jnp.arange(short), first + short * jnp.arange(-(-num // short))]), high, low)
+    few = waves(jnp.concatenate([jnp.arange(short), first + short * jnp.arange(-(-num // short))]), high, low)
     fine, coarse = ((few[0][part], few[1][part]) for part in (slice(short), slice(short, None)))
     coarse = within[None] * coarse[0], within[None] * coarse[1]
-    real, imag = computed(size * jnp.cos(phase), size * jnp.sin(phase))
+    real, imag = phasors(size, phase)
     products = _times((coarse[0][:, None], coarse[1][:, None]), (fine[0][None], fine[1][None]))
     cosine, sine = (part.reshape(-1, high.size)[:num] for part in products)
     return _times((real[:, None], imag[:, None]), (cosine, sine))
+
+
+def phasors(size: Float[Array, " K"], phase: Float[Array, " K"]) -> Pair:
+    """Real and imaginary part of `size e^{j phase}`."""
+    real, imag = computed(size * jnp.cos(phase), size * jnp.sin(phase))
+    return real, imag
 
 
 @oscillations.defjvp
@@ -79,22 +85,31 @@ def _oscillations_jvp(first: int, primals: tuple[Array, ...], tangents: tuple[Ar
     size, (by_size, by_phase, by_high, by_low, _) = primals[0], tangents
     ones = jnp.ones_like(by_high)[None]
     growth = outer_products((by_size / jnp.where(size == 0, 1.0, size))[:, None], ones)
-    turn = outer_products(2 * math.pi * _harmonics(first, size), (by_high + by_low)[None])
-    turn = turn + outer_products(by_phase[:, None], ones)
+    turn = _turn(jnp.arange(first, first + size.size), by_high + by_low) + outer_products(by_phase[:, None], ones)
     return (cosine, sine), (growth * cosine - turn * sine, growth * sine + turn * cosine)
 
 
-def _harmonics(first: int, size: Float[Array, " K"]) -> Float[Array, "K 1"]:
-    return jnp.arange(first, first + size.size, dtype=size.dtype)[:, None]
+def _turn(k: Int[Array, " K"], turns: Float[Array, " N"]) -> Float[Array, "K N"]:
+    """How far waves turn where their position moves by so many turns."""
+    return outer_products((2 * math.pi * k.astype(turns.dtype))[:, None], turns[None])
 
 
-def _waves(k: Int[Array, " K"], high: Float[Array, " N"], low: Float[Array, " N"]) -> Pair:
-    """Cosine and sine of `k x` turns, (K, N) each."""
+@jax.custom_jvp
+def waves(k: Int[Array, " K"], high: Float[Array, " N"], low: Float[Array, " N"]) -> Pair:
+    """Cosine and sine of `k x` turns, (K, N) each, `x = high + low`; k stays below 4096."""
     harmonic = k.astype(high.dtype)[:, None]
     coarse, fine = _halves(high)
     whole = harmonic * coarse[None]  # exact: both factors are short
     cosine, sine = computed(*_on_circle((whole - jnp.round(whole)) + harmonic * (fine + low)[None]))
     return cosine, sine
+
+
+@waves.defjvp
+def _waves_jvp(primals: tuple[Array, ...], tangents: tuple[Array, ...]) -> tuple[Pair, Pair]:
+    _, by_high, by_low = tangents
+    cosine, sine = waves(*primals)
+    turn = _turn(primals[0], by_high + by_low)
+    return (cosine, sine), (-turn * sine, turn * cosine)
 
 
 def _on_circle(turns: Float[Array, "*shape"]) -> Pair:
