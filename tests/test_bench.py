@@ -38,14 +38,14 @@ def test_floor_by_hand(x64):
 
 
 def test_floor_of_polynomials_by_hand(x64):
-    """17 modes of 33 features, the mean and one transient of degree 16, and squares of degree 32: 6 waves are taken at
-    once, which makes 3 + 3 + 6 sums.
+    """17 modes of 33 features, the mean and one transient of degree 16, and squares of degree 32: 8 waves are taken at
+    once, which makes 3 + 3 + 5 sums.
     """
     x, y = signal(10)
     model = lf.build("dlfm-vfrf", x, y, num_frequencies=16, nu=1.5)
     floor = _floor(model, Size("float64", 10, 2, 16, 0, 0), 1.0, RATES)
-    assert floor["flops"] == 3 * (30 * 8 * 6 * 12 + 2 * 33**3)
-    assert floor["bytes"] == 6 * 30 * 2 * (6 + 12) * 8
+    assert floor["flops"] == 3 * (30 * 8 * 8 * 11 + 2 * 33**3)
+    assert floor["bytes"] == 6 * 30 * 2 * (8 + 11) * 8
 
 
 def test_sizes_are_those_of_the_device():

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Complex, Float, Inexact
 
-from ._phases import Pair, waves
+from ._phases import waves
 
 Rows = Inexact[Array, "F c"]
 
@@ -36,15 +36,14 @@ class Expansion(NamedTuple):
 
     def forms(self, m: Float[Array, " F"], E: Float[Array, "F F"]) -> tuple[Float[Array, " N"], Float[Array, " N"]]:
         """`A . m` and `A^T E A` for symmetric E."""
-        weights, basis = self.weights, self.basis
-        reduced = E @ weights
-        straight = jnp.concatenate([m[:, None], 2 * reduced[:, self.meeting]], axis=1)
-        evaluate = self._evaluator(1 + straight.shape[1])
-        mean, *linear = evaluate(self.modes(straight).T)
-        (square,) = evaluate(self._square(E)[None])
-        for row, value in zip(basis[self.meeting], linear, strict=True):
+        reduced = E @ self.weights
+        straight = self.modes(jnp.concatenate([m[:, None], 2 * reduced[:, self.meeting]], axis=1)).T
+        mean, *met, square = self._evaluate(straight, self._square(E))
+        for row, value in zip(self.basis[self.meeting], met, strict=True):
             square = square + row * value
-        return mean + (m @ weights) @ basis, square + jnp.sum(basis * ((weights.T @ reduced) @ basis), axis=0)
+        narrow = self.weights.T @ jnp.concatenate([m[:, None], reduced], axis=1)
+        moved = narrow.T @ self.basis
+        return mean + moved[0], square + jnp.sum(self.basis * moved[1:], axis=0)
 
     def _square(self, E: Float[Array, "F F"]) -> Complex[Array, " L"]:
         """The coefficients of the waves' own part: sums along both kinds of diagonals."""
@@ -53,31 +52,36 @@ class Expansion(NamedTuple):
         differences = diagonals(jnp.conj(self.modes(jnp.conj(rows)))[::-1])[self.num_modes - 1 :]
         return (sums / 2).at[: self.num_modes].add(differences.at[0].divide(2))
 
-    def _evaluator(self, count: int) -> Callable[[Complex[Array, "p L"]], list[Float[Array, " N"]]]:
-        """Real parts of polynomials in w. `w^k = w^(i B) w^j`: both are few, and a matrix product sums over j for every
-        i.
+    def _evaluate(self, straight: Complex[Array, "p K"], square: Complex[Array, " L"]) -> list[Float[Array, " N"]]:
+        """Real parts of polynomials in w, of degree K - 1 and 2 K - 2.
+
+        `w^k = w^(i B) w^j`: both are few, and one matrix product sums over j for every polynomial and i. What is left
+        is summed for one after the other: XLA is slow to sum a gradient over a few.
         """
-        short = few(self.num_modes, count)
-        fine = waves(jnp.arange(short), self.high, self.low)
-        coarse = waves(short * jnp.arange(-(-(2 * self.num_modes - 1) // short)), self.high, self.low)
-        there = self.within[None] * coarse[0], self.within[None] * coarse[1]
-        return lambda coefficients: _evaluate(coefficients, fine, there)
+        short = few(self.num_modes, len(straight))
+        rows = [_rows(one, short) for one in (*straight, square)]
+        steps = len(rows[-1])
+        cosine, sine = waves(jnp.concatenate([jnp.arange(short), short * jnp.arange(steps)]), self.high, self.low)
+        (fine, coarse), (fine_sine, coarse_sine) = (jnp.split(part, [short]) for part in (cosine, sine))
+        coarse, coarse_sine = self.within[None] * coarse, self.within[None] * coarse_sine
+        real, imag = (jnp.concatenate([part(one) for one in rows]) for part in (jnp.real, jnp.imag))
+        matrix = jnp.concatenate([jnp.concatenate([real, -imag], axis=1), jnp.concatenate([imag, real], axis=1)])
+        sums = jnp.split(matrix @ jnp.concatenate([fine, fine_sine]), 2)
+        ends = [len(rows[0]) * i for i in range(1, len(rows))]
+        return [
+            jnp.sum(real * coarse[: len(real)] - imag * coarse_sine[: len(imag)], axis=0)
+            for real, imag in zip(*(jnp.split(part, ends) for part in sums), strict=True)
+        ]
 
 
 def few(num_modes: int, count: int) -> int:
-    """B, which balances the factors of the product for about so many polynomials of that degree."""
-    return min(math.isqrt(count * num_modes) + 1, num_modes)
+    """B, which balances the factors of the product for so many polynomials of that degree and one of twice it."""
+    return min(math.isqrt((count + 1) * num_modes) + 1, num_modes)
 
 
-def _evaluate(coefficients: Complex[Array, "p L"], fine: Pair, coarse: Pair) -> list[Float[Array, " N"]]:
-    """One by one: XLA is slow to sum a gradient over the few of them."""
-    (count, length), short = coefficients.shape, fine[0].shape[0]
-    steps = -(-length // short)
-    padded = jnp.pad(coefficients, [(0, 0), (0, steps * short - length)]).reshape(count, 1, steps, short)
-    parts = jnp.concatenate([padded, -1j * padded], axis=1)  # real parts of the sums over j, and imaginary ones
-    sums = jnp.concatenate([parts.real, -parts.imag], axis=3) @ jnp.concatenate(fine)
-    turning = jnp.stack([coarse[0][:steps], -coarse[1][:steps]])[None]
-    return [jnp.sum(each * turning, axis=(0, 1, 2)) for each in jnp.split(sums, count)]
+def _rows(coefficients: Complex[Array, " L"], short: int) -> Complex[Array, "steps short"]:
+    """As a matrix, filled up with zeros."""
+    return jnp.pad(coefficients, (0, -coefficients.size % short)).reshape(-1, short)
 
 
 def diagonals(matrix: Complex[Array, "K K"]) -> Complex[Array, " L"]:
