@@ -30,11 +30,11 @@ from latentforce.bench._machine import best_of
 
 CHUNK = 2**20
 SIZES = (10_000, 100_000, 1_000_000, 10_000_000, 100_000_000)
-BASE = {"rows": 1000, "frequencies": 20, "inputs": 2, "layers": 2, "samples": 2}
+BASE = {"rows": 1000, "frequencies": 20, "inputs": 1, "layers": 2, "samples": 2}
 RANGES = {
     "rows": (1000, 4000, 16_000, 64_000),
-    "frequencies": (20, 40, 80, 160),
-    "inputs": (2, 4, 8, 16),
+    "frequencies": (20, 40, 80, 160, 320),
+    "inputs": (1, 2, 4, 8, 16),
     "layers": (2, 3, 4, 5),
     "samples": (2, 4, 8, 16),
 }
