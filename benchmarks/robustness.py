@@ -64,9 +64,9 @@ def predictions(model: Any, x: np.ndarray, y: np.ndarray) -> tuple[jax.Array, ja
     return prediction.mean, prediction.variance
 
 
-def attempt(preset: str, x: np.ndarray, y: np.ndarray) -> dict[str, Any]:
+def attempt(preset: str, frequencies: int, x: np.ndarray, y: np.ndarray) -> dict[str, Any]:
     """Build, train, predict; what is finite, how often steps were tried again, and the error where there was one."""
-    model = lf.build(preset, x, y, num_frequencies=FREQUENCIES)
+    model = lf.build(preset, x, y, num_frequencies=frequencies)
     try:
         fit = lf.fit(model, x, y, steps=STEPS, chunk=CHUNK, num_samples=SAMPLES)
     except lf.TrainingError as error:
@@ -93,7 +93,7 @@ def cell(row: dict[str, Any]) -> str:
     return row["outcome"] + (f"+{row['retries']}" if row["retries"] else "")
 
 
-def run(presets: list[str], dtypes: list[str], names: list[str]) -> list[dict[str, Any]]:
+def run(presets: list[str], dtypes: list[str], names: list[str], frequencies: int) -> list[dict[str, Any]]:
     """The whole matrix, printed line by line."""
     data, rows = data_sets(), []
     for dtype in dtypes:
@@ -102,7 +102,7 @@ def run(presets: list[str], dtypes: list[str], names: list[str]) -> list[dict[st
             start, cells = time.perf_counter(), []
             with jax.enable_x64(dtype == "float64"):
                 for name in names:
-                    row = {"preset": preset, "dtype": dtype, "data": name, **attempt(preset, *data[name])}
+                    row = {"preset": preset, "dtype": dtype, "data": name, **attempt(preset, frequencies, *data[name])}
                     cells.append(cell(row))
                     rows.append(row)
             jax.clear_caches()
@@ -117,9 +117,10 @@ def main() -> int:
     parser.add_argument("--presets", nargs="+", choices=list(lf.presets()), default=list(lf.presets()))
     parser.add_argument("--dtypes", nargs="+", choices=["float32", "float64"], default=["float32", "float64"])
     parser.add_argument("--data", nargs="+", choices=list(data_sets()), default=list(data_sets()))
+    parser.add_argument("--frequencies", type=int, default=FREQUENCIES, help="32 and more take polynomials, in 1-D")
     parser.add_argument("--out", type=Path, help="write the rows to this JSON file")
     options = parser.parse_args()
-    rows = run(options.presets, options.dtypes, options.data)
+    rows = run(options.presets, options.dtypes, options.data, options.frequencies)
     failed = [row for row in rows if row["outcome"] != "ok"]
     retries = sum(row["retries"] for row in rows)
     print(f"\n{len(rows)} runs, {len(failed)} failed, {retries} retries")

@@ -24,17 +24,20 @@ def test_narrow_products_are_products(product):
     check_grads(jax.jit(product), (left, right), order=2)
 
 
+@pytest.mark.parametrize(("dtype", "error"), [("float64", 1e-15), ("float32", 5e-7)])
 @pytest.mark.parametrize("first", [0, 1])
 @pytest.mark.parametrize("num", [1, 50, 801])
-def test_waves_are_right_to_the_last_digit(first, num):
+def test_waves_are_right_to_the_last_digit(first, num, dtype, error):
     rng = np.random.default_rng(0)
-    size, phase = rng.random(num), rng.random(num)
-    high, low, within = rng.random(9) - 0.3, 1e-17 * rng.random(9), (rng.random(9) > 0.2).astype(float)
+    size, phase = (rng.random(num).astype(dtype) for _ in range(2))
+    high, low = (rng.random(9) - 0.3).astype(dtype), (error / 10 * rng.random(9)).astype(dtype)
+    within = (rng.random(9) > 0.2).astype(dtype)
     k = np.arange(first, first + num, dtype=np.longdouble)[:, None]
     angle = 2 * np.longdouble("3.14159265358979323846") * k * (high.astype(np.longdouble) + low) + phase[:, None]
     cosine, sine = _phases.oscillations(first, *map(jnp.asarray, (size, phase, high, low, within)))
-    np.testing.assert_allclose(cosine, size[:, None] * within * np.cos(angle), atol=1e-15)
-    np.testing.assert_allclose(sine, size[:, None] * within * np.sin(angle), atol=1e-15)
+    assert cosine.dtype == sine.dtype == dtype
+    np.testing.assert_allclose(cosine, size[:, None] * within * np.cos(angle), atol=error)
+    np.testing.assert_allclose(sine, size[:, None] * within * np.sin(angle), atol=error)
 
 
 def test_gradients_of_waves():

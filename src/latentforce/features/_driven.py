@@ -19,7 +19,7 @@ from ..dynamics._responses import Motion
 from ..dynamics._system import LinearSystem
 from ._base import AbstractFeatures, system_and_times
 from ._phases import oscillations, phasors, position
-from ._polynomials import Expansion, beyond_prior, variance_with
+from ._polynomials import Expansion, marginals
 from ._regions import Regions
 
 
@@ -75,9 +75,11 @@ class DrivenFourier(AbstractFeatures):
         self, process: Process, t: Numbers, mean: Float[Array, " F"], covariance: Float[Array, "F F"]
     ) -> tuple[Float[Array, " N"], Float[Array, " N"]]:
         """See `AbstractFeatures`: O(N F), and O(F^2) once."""
-        system, t = system_and_times(process, t, self.interval)
-        means, excess = _forms(self, system, t, mean, beyond_prior(covariance))
-        return means, variance_with(process.variance().astype(t.dtype), excess)
+        return marginals(self, process, t, mean, covariance)
+
+    def expansion(self, system: LinearSystem, t: Float[Array, " N"]) -> Expansion:
+        """The features `whitened` as waves and what is added to them."""
+        return _expansion(self, system, t)
 
     def force_whitened(self, process: Process, t: Numbers) -> Float[Array, "N F"]:
         """`Cov[u(t), e]` (N, F): the same noise and state seen from the force."""
@@ -119,15 +121,7 @@ def _shared_features(features: DrivenFourier, systems: LinearSystem, t: Float[Ar
     return jnp.swapaxes(jnp.concatenate([jax.vmap(_Parts.modes)(parts), state_at_a], axis=1), 1, 2)
 
 
-@precise
-def _forms(
-    features: DrivenFourier,
-    system: LinearSystem,
-    t: Float[Array, " N"],
-    m: Float[Array, " F"],
-    E: Float[Array, "F F"],
-) -> tuple[Float[Array, " N"], Float[Array, " N"]]:
-    """`A . m` and `A^T E A`."""
+def _expansion(features: DrivenFourier, system: LinearSystem, t: Float[Array, " N"]) -> Expansion:
     parts = _parts(features, system, t)
     before = parts.regions.before[None] * system.output_before(parts.start)
     eye = jnp.eye(before.shape[0], dtype=t.dtype)
@@ -143,7 +137,7 @@ def _forms(
         weights=jnp.concatenate([of_modes, of_state], axis=1).T,
         basis=jnp.concatenate([parts.since_start, parts.since_end, before]),
         meeting=slice(before.shape[0]),
-    ).forms(m, E)
+    )
 
 
 class _Parts(NamedTuple):

@@ -17,7 +17,7 @@ from ..dynamics._process import Process
 from ..dynamics._system import LinearSystem, force_constants, imaginary
 from ._base import AbstractFeatures, system_and_times
 from ._phases import oscillations, phasors, position
-from ._polynomials import Expansion, Rows, beyond_prior, variance_with
+from ._polynomials import Expansion, Rows, marginals
 from ._regions import Regions
 
 
@@ -85,9 +85,11 @@ class HarmonicFourier(AbstractFeatures):
         self, process: Process, t: Numbers, mean: Float[Array, " F"], covariance: Float[Array, "F F"]
     ) -> tuple[Float[Array, " N"], Float[Array, " N"]]:
         """See `AbstractFeatures`: O(N F), and O(F^2) once."""
-        system, t = system_and_times(process, t, self.interval)
-        means, excess = _forms(self, system, t, mean, beyond_prior(covariance))
-        return means, variance_with(process.variance().astype(t.dtype), excess)
+        return marginals(self, process, t, mean, covariance)
+
+    def expansion(self, system: LinearSystem, t: Float[Array, " N"]) -> Expansion:
+        """The features `whitened` as waves and what is added to them."""
+        return _expansion(self, system, t)
 
     def force_whitened(self, process: Process, t: Numbers) -> Float[Array, "N F"]:
         """`Cov[u(t), e]` (N, F): the same projections seen from the force."""
@@ -124,15 +126,7 @@ def _whitened(features: HarmonicFourier, system: LinearSystem, t: Float[Array, "
     return (waves + narrow_product(weights, jnp.concatenate([parts.basis, V.T @ waves]))).T
 
 
-@precise
-def _forms(
-    features: HarmonicFourier,
-    system: LinearSystem,
-    t: Float[Array, " N"],
-    m: Float[Array, " F"],
-    E: Float[Array, "F F"],
-) -> tuple[Float[Array, " N"], Float[Array, " N"]]:
-    """`A . m` and `A^T E A`."""
+def _expansion(features: HarmonicFourier, system: LinearSystem, t: Float[Array, " N"]) -> Expansion:
     scale, V = _structure(features, system, t.dtype)
     parts, inner = _parts(features, system, t, scale), _whitening(V)
     num_modes, gain = parts.size.size, parts.gain[:, None]
@@ -152,7 +146,7 @@ def _forms(
         weights=_less(inner, V, parts.weights),
         basis=parts.basis,
         meeting=slice(system.degree + 1, system.degree + 1 + system.order),
-    ).forms(m, E)
+    )
 
 
 def _whitening(V: Float[Array, "F p1"]) -> Float[Array, "F p1"]:

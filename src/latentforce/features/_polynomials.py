@@ -11,12 +11,17 @@ what features leave unexplained, however it is computed.
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Complex, Float, Inexact
 
+from .._checks import Numbers
+from .._linalg import precise
+from ..dynamics._process import Process
+from ..dynamics._system import LinearSystem
+from ._base import system_and_times
 from ._phases import waves
 
 Rows = Inexact[Array, "F c"]
@@ -93,11 +98,26 @@ def diagonals(matrix: Complex[Array, "K K"]) -> Complex[Array, " L"]:
     return jnp.sum(padded[: size * (2 * size - 1)].reshape(size, 2 * size - 1), axis=0)
 
 
-def beyond_prior(covariance: Float[Array, "F F"]) -> Float[Array, "F F"]:
-    """What a belief about white features adds to their prior covariance, or takes away."""
-    return covariance - jnp.eye(covariance.shape[0], dtype=covariance.dtype)
+@runtime_checkable
+class Expandable(Protocol):
+    """Features that are waves."""
+
+    interval: tuple[Float[Array, ""], Float[Array, ""]]
+
+    def expansion(self, system: LinearSystem, t: Float[Array, " N"]) -> Expansion:
+        """As waves and what is added to them."""
+        ...
 
 
-def variance_with(prior: Float[Array, ""], excess: Float[Array, " N"]) -> Float[Array, " N"]:
-    """The variance of the process under such a belief; never below the rounding of the difference."""
-    return jnp.maximum(prior + excess, jnp.finfo(excess.dtype).eps * prior)
+@precise
+def marginals(
+    features: Expandable, process: Process, t: Numbers, mean: Float[Array, " F"], covariance: Float[Array, "F F"]
+) -> tuple[Float[Array, " N"], Float[Array, " N"]]:
+    """`AbstractFeatures.marginals`: the prior, and what the belief adds to it or takes away. A variance is never below
+    the rounding of that difference.
+    """
+    system, t = system_and_times(process, t, features.interval)
+    beyond_prior = covariance - jnp.eye(covariance.shape[0], dtype=covariance.dtype)
+    means, excess = features.expansion(system, t).forms(mean, beyond_prior)
+    prior = process.variance().astype(t.dtype)
+    return means, jnp.maximum(prior + excess, jnp.finfo(t.dtype).eps * prior)
