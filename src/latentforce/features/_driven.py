@@ -129,6 +129,7 @@ def _expansion(features: DrivenFourier, system: LinearSystem, t: Float[Array, " 
     of_state = jnp.concatenate([system.root, jnp.zeros_like(eye), eye])
     gain, num_modes = parts.gain[:, None], parts.size.size
     return Expansion(
+        whiten=lambda rows: rows,
         modes=lambda rows: gain * rows[:num_modes].astype(gain.dtype),
         num_modes=num_modes,
         high=parts.high,

@@ -7,7 +7,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import Array
-from jaxtyping import Complex, Float, Inexact
+from jaxtyping import Complex, Float
 
 from .. import _checks
 from .._checks import Numbers
@@ -132,12 +132,12 @@ def _expansion(features: HarmonicFourier, system: LinearSystem, t: Float[Array, 
     num_modes, gain = parts.size.size, parts.gain[:, None]
 
     def modes(rows: Rows) -> Complex[Array, "K c"]:
-        rows = _less(*(matrix.astype(gain.dtype) for matrix in (V, inner, rows)))
-        cosine, sine = rows[:num_modes], rows[num_modes:]
+        cosine, sine = jnp.split(rows.astype(gain.dtype), [num_modes])
         sine = jnp.concatenate([jnp.zeros_like(sine[:1]), sine])
         return gain * (cosine - 1j * sine)
 
     return Expansion(
+        whiten=lambda rows: _less(V, inner, rows),
         modes=modes,
         num_modes=num_modes,
         high=parts.high,
@@ -160,7 +160,7 @@ def _whitening(V: Float[Array, "F p1"]) -> Float[Array, "F p1"]:
     return V @ jnp.linalg.inv((eye + L) @ L.T).T
 
 
-def _less(left: Inexact[Array, "F p1"], right: Inexact[Array, "F p1"], rows: Rows) -> Rows:
+def _less(left: Float[Array, "F p1"], right: Float[Array, "F p1"], rows: Float[Array, "F c"]) -> Float[Array, "F c"]:
     """`(I - left right^T) rows`."""
     return rows - left @ (right.T @ rows)
 

@@ -28,8 +28,9 @@ Rows = Inexact[Array, "F c"]
 
 
 class Expansion(NamedTuple):
-    """Features as waves and what is added to them; see the module. `modes` is `G^T`, K numbers for every F."""
+    """Features as waves and what is added to them; see the module. `G^T`, K numbers for every F, in two steps."""
 
+    whiten: Callable[[Float[Array, "F c"]], Float[Array, "F c"]]
     modes: Callable[[Rows], Complex[Array, "K c"]]
     num_modes: int
     high: Float[Array, " N"]  # theta in turns, as a sum
@@ -42,8 +43,8 @@ class Expansion(NamedTuple):
     def forms(self, m: Float[Array, " F"], E: Float[Array, "F F"]) -> tuple[Float[Array, " N"], Float[Array, " N"]]:
         """`A . m` and `A^T E A` for symmetric E."""
         reduced = E @ self.weights
-        straight = self.modes(jnp.concatenate([m[:, None], 2 * reduced[:, self.meeting]], axis=1)).T
-        mean, *met, square = self._evaluate(straight, self._square(E))
+        straight = self.whiten(jnp.concatenate([m[:, None], 2 * reduced[:, self.meeting]], axis=1))
+        mean, *met, square = self._evaluate(self.modes(straight).T, self._square(self.whiten(self.whiten(E).T)))
         for row, value in zip(self.basis[self.meeting], met, strict=True):
             square = square + row * value
         narrow = self.weights.T @ jnp.concatenate([m[:, None], reduced], axis=1)
@@ -51,7 +52,7 @@ class Expansion(NamedTuple):
         return mean + moved[0], square + jnp.sum(self.basis * moved[1:], axis=0)
 
     def _square(self, E: Float[Array, "F F"]) -> Complex[Array, " L"]:
-        """The coefficients of the waves' own part: sums along both kinds of diagonals."""
+        """The coefficients of the waves' own part, of E whitened: sums along both kinds of diagonals."""
         rows = self.modes(E).T
         sums = diagonals(self.modes(rows))
         differences = diagonals(jnp.conj(self.modes(jnp.conj(rows)))[::-1])[self.num_modes - 1 :]
