@@ -1,6 +1,7 @@
 """How forces become a layer's outputs: a force for each output, or a few forces shared by all."""
 
 import abc
+from functools import partial
 
 import equinox as eqx
 import jax
@@ -16,6 +17,7 @@ from ..dynamics._forces import AbstractForce
 from ..dynamics._joint import shared_state
 from ..dynamics._process import Process
 from ..features._base import AbstractFeatures
+from ..features._polynomials import Expandable, marginals
 from ._posteriors import AbstractPosterior
 
 Times1 = Float[Array, " N"] | Float[Array, "N D"]  # of one direction
@@ -149,14 +151,14 @@ class IndependentOutputs(AbstractOutputs):
         self, features: AbstractFeatures, posterior: AbstractPosterior, t: Times
     ) -> tuple[Float[Array, "N Q"], Float[Array, "N Q"]]:
         """See `AbstractOutputs`; by polynomials where there are many waves of one time."""
-        many = features.polynomial and posterior.shape[2] * posterior.mean.dtype.itemsize >= MANY_WAVES
+        many = posterior.shape[2] * posterior.mean.dtype.itemsize >= MANY_WAVES
         beliefs = posterior.moments_of_block() if many else None
-        if beliefs is None:
+        if beliefs is None or not isinstance(features, Expandable):
             return super().marginals(features, posterior, t)
         one, times = jax.tree.map(lambda leaf: leaf[0], features), computed(t[0])[0]
         process = jax.tree.map(lambda leaf: leaf[:, 0], self.process)
         grouped = (part.reshape(self.num_kernels, -1, *part.shape[1:]) for part in beliefs)
-        with_kernel = jax.vmap(one.marginals, (None, None, 0, 0))
+        with_kernel = jax.vmap(partial(marginals, one), (None, None, 0, 0))
         mean, variance = jax.vmap(with_kernel, (0, None, 0, 0))(process, times, *grouped)
         return mean.reshape(-1, times.size).T, variance.reshape(-1, times.size).T
 

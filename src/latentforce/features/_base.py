@@ -25,7 +25,6 @@ class AbstractFeatures(eqx.Module):
     """
 
     weight_space: ClassVar[bool] = False  # whether the features are the whole process, so that nothing is left over
-    polynomial: ClassVar[bool] = False  # whether `marginals` needs no matrix of features
 
     @abc.abstractmethod
     def num_features(self, process: Process) -> int:
@@ -57,14 +56,6 @@ class AbstractFeatures(eqx.Module):
             return jnp.zeros(whitened.shape[0], whitened.dtype)
         rows = whitened.T  # how features are made: summed over rows, they need not be transposed
         return jnp.maximum(process.variance().astype(rows.dtype) - jnp.sum(rows * rows, axis=0), 0.0)
-
-    def marginals(
-        self, process: Process, t: Numbers, mean: Float[Array, " F"], covariance: Float[Array, "F F"]
-    ) -> tuple[Float[Array, " N"], Float[Array, " N"]]:
-        """Mean and variance of `f(t)` (N,) where `e ~ N(mean, covariance)`."""
-        A = self.whitened(process, t)
-        spread = jnp.sum(A * (A @ covariance), axis=1)
-        return A @ mean, spread + self.unexplained(process, A)
 
     def unexplained_covariance(
         self, prior: Float[Array, "N1 N2"], whitened1: Float[Array, "N1 F"], whitened2: Float[Array, "N2 F"]

@@ -1,7 +1,7 @@
 """Driven Fourier features: the noise that drives the force, expanded in cosines, and the state at the left end."""
 
 import math
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -19,7 +19,7 @@ from ..dynamics._responses import Motion
 from ..dynamics._system import LinearSystem
 from ._base import AbstractFeatures, system_and_times
 from ._phases import oscillations, phasors, position
-from ._polynomials import Expansion, marginals
+from ._polynomials import Expansion
 from ._regions import Regions
 
 
@@ -46,7 +46,6 @@ class DrivenFourier(AbstractFeatures):
         True
     """
 
-    polynomial: ClassVar[bool] = True
     num_frequencies: int = eqx.field(static=True)
     interval: tuple[Float[Array, ""], Float[Array, ""]] = parameter(CONSTANT)
 
@@ -71,15 +70,25 @@ class DrivenFourier(AbstractFeatures):
         system, t = system_and_times(process, t, self.interval)
         return _features(self, system, t)
 
-    def marginals(
-        self, process: Process, t: Numbers, mean: Float[Array, " F"], covariance: Float[Array, "F F"]
-    ) -> tuple[Float[Array, " N"], Float[Array, " N"]]:
-        """See `AbstractFeatures`: O(N F), and O(F^2) once."""
-        return marginals(self, process, t, mean, covariance)
-
     def expansion(self, system: LinearSystem, t: Float[Array, " N"]) -> Expansion:
         """The features `whitened` as waves and what is added to them."""
-        return _expansion(self, system, t)
+        parts = _parts(self, system, t)
+        before = parts.regions.before[None] * system.output_before(parts.start)
+        eye = jnp.eye(before.shape[0], dtype=t.dtype)
+        of_modes = jnp.concatenate([-parts.state, parts.state_at_end, jnp.zeros_like(parts.state)])
+        of_state = jnp.concatenate([system.root, jnp.zeros_like(eye), eye])
+        gain, num_modes = parts.gain[:, None], parts.size.size
+        return Expansion(
+            whiten=lambda rows: rows,
+            modes=lambda rows: gain * rows[:num_modes].astype(gain.dtype),
+            num_modes=num_modes,
+            high=parts.high,
+            low=parts.low,
+            within=parts.regions.within,
+            weights=jnp.concatenate([of_modes, of_state], axis=1).T,
+            basis=jnp.concatenate([parts.since_start, parts.since_end, before]),
+            meeting=slice(before.shape[0]),
+        )
 
     def force_whitened(self, process: Process, t: Numbers) -> Float[Array, "N F"]:
         """`Cov[u(t), e]` (N, F): the same noise and state seen from the force."""
@@ -119,26 +128,6 @@ def _shared_features(features: DrivenFourier, systems: LinearSystem, t: Float[Ar
     before = parts.regions.before[:, None] * outputs_before(systems, state, distances)
     state_at_a = jnp.swapaxes(state.root, 1, 2) @ parts.since_start + before
     return jnp.swapaxes(jnp.concatenate([jax.vmap(_Parts.modes)(parts), state_at_a], axis=1), 1, 2)
-
-
-def _expansion(features: DrivenFourier, system: LinearSystem, t: Float[Array, " N"]) -> Expansion:
-    parts = _parts(features, system, t)
-    before = parts.regions.before[None] * system.output_before(parts.start)
-    eye = jnp.eye(before.shape[0], dtype=t.dtype)
-    of_modes = jnp.concatenate([-parts.state, parts.state_at_end, jnp.zeros_like(parts.state)])
-    of_state = jnp.concatenate([system.root, jnp.zeros_like(eye), eye])
-    gain, num_modes = parts.gain[:, None], parts.size.size
-    return Expansion(
-        whiten=lambda rows: rows,
-        modes=lambda rows: gain * rows[:num_modes].astype(gain.dtype),
-        num_modes=num_modes,
-        high=parts.high,
-        low=parts.low,
-        within=parts.regions.within,
-        weights=jnp.concatenate([of_modes, of_state], axis=1).T,
-        basis=jnp.concatenate([parts.since_start, parts.since_end, before]),
-        meeting=slice(before.shape[0]),
-    )
 
 
 class _Parts(NamedTuple):

@@ -1,7 +1,7 @@
 """Variational Fourier (response) features on harmonic sinusoids: the paper's VFF and VFRF."""
 
 import math
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -17,7 +17,7 @@ from ..dynamics._process import Process
 from ..dynamics._system import LinearSystem, force_constants, imaginary
 from ._base import AbstractFeatures, system_and_times
 from ._phases import oscillations, phasors, position
-from ._polynomials import Expansion, Rows, marginals
+from ._polynomials import Expansion, Rows
 from ._regions import Regions
 
 
@@ -43,7 +43,6 @@ class HarmonicFourier(AbstractFeatures):
         (7, 41)
     """
 
-    polynomial: ClassVar[bool] = True
     num_frequencies: int = eqx.field(static=True)
     interval: tuple[Float[Array, ""], Float[Array, ""]] = parameter(CONSTANT)
 
@@ -81,15 +80,28 @@ class HarmonicFourier(AbstractFeatures):
         system, t = system_and_times(process, t, self.interval)
         return _whitened(self, system, t)
 
-    def marginals(
-        self, process: Process, t: Numbers, mean: Float[Array, " F"], covariance: Float[Array, "F F"]
-    ) -> tuple[Float[Array, " N"], Float[Array, " N"]]:
-        """See `AbstractFeatures`: O(N F), and O(F^2) once."""
-        return marginals(self, process, t, mean, covariance)
-
     def expansion(self, system: LinearSystem, t: Float[Array, " N"]) -> Expansion:
         """The features `whitened` as waves and what is added to them."""
-        return _expansion(self, system, t)
+        scale, V = _structure(self, system, t.dtype)
+        parts, inner = _parts(self, system, t, scale), _whitening(V)
+        num_modes, gain = parts.size.size, parts.gain[:, None]
+
+        def modes(rows: Rows) -> Complex[Array, "K c"]:
+            cosine, sine = jnp.split(rows.astype(gain.dtype), [num_modes])
+            sine = jnp.concatenate([jnp.zeros_like(sine[:1]), sine])
+            return gain * (cosine - 1j * sine)
+
+        return Expansion(
+            whiten=lambda rows: _less(V, inner, rows),
+            modes=modes,
+            num_modes=num_modes,
+            high=parts.high,
+            low=parts.low,
+            within=parts.within,
+            weights=_less(inner, V, parts.weights),
+            basis=parts.basis,
+            meeting=slice(system.degree + 1, system.degree + 1 + system.order),
+        )
 
     def force_whitened(self, process: Process, t: Numbers) -> Float[Array, "N F"]:
         """`Cov[u(t), e]` (N, F): the same projections seen from the force."""
@@ -124,29 +136,6 @@ def _whitened(features: HarmonicFourier, system: LinearSystem, t: Float[Array, "
     parts, inner = _parts(features, system, t, scale), _whitening(V)
     weights, waves = jnp.concatenate([_less(inner, V, parts.weights), -inner], axis=1), parts.waves()
     return (waves + narrow_product(weights, jnp.concatenate([parts.basis, V.T @ waves]))).T
-
-
-def _expansion(features: HarmonicFourier, system: LinearSystem, t: Float[Array, " N"]) -> Expansion:
-    scale, V = _structure(features, system, t.dtype)
-    parts, inner = _parts(features, system, t, scale), _whitening(V)
-    num_modes, gain = parts.size.size, parts.gain[:, None]
-
-    def modes(rows: Rows) -> Complex[Array, "K c"]:
-        cosine, sine = jnp.split(rows.astype(gain.dtype), [num_modes])
-        sine = jnp.concatenate([jnp.zeros_like(sine[:1]), sine])
-        return gain * (cosine - 1j * sine)
-
-    return Expansion(
-        whiten=lambda rows: _less(V, inner, rows),
-        modes=modes,
-        num_modes=num_modes,
-        high=parts.high,
-        low=parts.low,
-        within=parts.within,
-        weights=_less(inner, V, parts.weights),
-        basis=parts.basis,
-        meeting=slice(system.degree + 1, system.degree + 1 + system.order),
-    )
 
 
 def _whitening(V: Float[Array, "F p1"]) -> Float[Array, "F p1"]:

@@ -114,8 +114,8 @@ class Expandable(Protocol):
 def marginals(
     features: Expandable, process: Process, t: Numbers, mean: Float[Array, " F"], covariance: Float[Array, "F F"]
 ) -> tuple[Float[Array, " N"], Float[Array, " N"]]:
-    """`AbstractFeatures.marginals`: the prior, and what the belief adds to it or takes away. A variance is never below
-    the rounding of that difference.
+    """Mean and variance of `f(t)` where `e ~ N(mean, covariance)`: the prior, and what the belief adds to it or takes
+    away. A variance is never below the rounding of that difference.
     """
     system, t = system_and_times(process, t, features.interval)
     beyond_prior = covariance - jnp.eye(covariance.shape[0], dtype=covariance.dtype)
