@@ -3,7 +3,8 @@
 On a CPU, jaxlib 0.10 cuts batches of LAPACK calls into tasks for the threads that the calls themselves occupy: where as
 many run at once as there are cores, all wait for ever; and a BLAS with threads of its own slows down tenfold where two
 run at once. So here, up to `LARGEST`, they are made of matrix products and of loops over the columns of small blocks;
-other devices, and larger matrices, take the vendors' routines.
+other devices, and larger matrices, take the vendors' routines. Those of a few columns are written out, on every device:
+to call a routine takes longer than to do its work.
 """
 
 import jax
@@ -13,16 +14,35 @@ from jaxtyping import Float
 
 BLOCK, MOST = 16, 8  # columns of a block, more where there would be more than so many: they take long to compile
 LARGEST = 1024
+SMALL = 4
 
 
 def cholesky(matrix: Float[Array, "*batch n n"]) -> Float[Array, "*batch n n"]:
     """The lower triangular L with `L L^T = matrix`; NaN where the matrix is not positive definite."""
-    return jnp.vectorize(_root, signature="(n,n)->(n,n)")(matrix)
+    return jnp.vectorize(small_root if matrix.shape[-1] <= SMALL else _root, signature="(n,n)->(n,n)")(matrix)
 
 
 def solve_lower(root: Float[Array, "*batch n n"], b: Float[Array, "*batch n m"]) -> Float[Array, "*batch n m"]:
     """`L^{-1} b` for a lower triangular L."""
     return jnp.vectorize(_solution, signature="(n,n),(n,m)->(n,m)")(root, b)
+
+
+def small_root(matrix: Float[Array, "n n"]) -> Float[Array, "n n"]:
+    """`cholesky` of a few columns."""
+    rest, rows, columns = matrix, jnp.arange(matrix.shape[0]), []
+    for j in range(matrix.shape[0]):
+        columns.append(jnp.where(rows >= j, rest[:, j], 0.0) / jnp.sqrt(rest[j, j]))
+        rest = rest - columns[j][:, None] * columns[j][None, :]
+    return jnp.stack(columns, axis=1)
+
+
+def small_inverse(root: Float[Array, "n n"]) -> Float[Array, "n n"]:
+    """`L^{-1}` for a lower triangular L of a few columns, from the last to the first."""
+    columns: list[Array] = []
+    for j in reversed(range(root.shape[0])):
+        known = sum((root[j + 1 + i, j] * column for i, column in enumerate(columns)), jnp.zeros_like(root[0]))
+        columns.insert(0, (jnp.eye(root.shape[0], dtype=root.dtype)[j] - known) / root[j, j])
+    return jnp.stack(columns, axis=1)
 
 
 @jax.custom_jvp

@@ -78,8 +78,10 @@ class DrivenFourier(AbstractFeatures):
         of_modes = jnp.concatenate([-parts.state, parts.state_at_end, jnp.zeros_like(parts.state)])
         of_state = jnp.concatenate([system.root, jnp.zeros_like(eye), eye])
         gain, num_modes = parts.gain[:, None], parts.size.size
+        nothing = jnp.zeros((num_modes + before.shape[0], 0), t.dtype)
         return Expansion(
-            whiten=lambda rows: rows,
+            left=nothing,
+            right=nothing,
             modes=lambda rows: gain * rows[:num_modes].astype(gain.dtype),
             num_modes=num_modes,
             high=parts.high,

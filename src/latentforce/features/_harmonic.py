@@ -6,6 +6,7 @@ from typing import NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 from jaxtyping import Complex, Float
 
@@ -13,6 +14,7 @@ from .. import _checks
 from .._checks import Numbers
 from .._linalg import narrow_product, precise
 from .._parameters import CONSTANT, parameter
+from .._triangular import small_inverse, small_root
 from ..dynamics._process import Process
 from ..dynamics._system import LinearSystem, force_constants, imaginary
 from ._base import AbstractFeatures, system_and_times
@@ -92,7 +94,8 @@ class HarmonicFourier(AbstractFeatures):
             return gain * (cosine - 1j * sine)
 
         return Expansion(
-            whiten=lambda rows: _less(V, inner, rows),
+            left=V,
+            right=inner,
             modes=modes,
             num_modes=num_modes,
             high=parts.high,
@@ -145,8 +148,8 @@ def _whitening(V: Float[Array, "F p1"]) -> Float[Array, "F p1"]:
     gradient everywhere.
     """
     eye = jnp.eye(V.shape[1], dtype=V.dtype)
-    L = jnp.linalg.cholesky(eye + V.T @ V)
-    return V @ jnp.linalg.inv((eye + L) @ L.T).T
+    L = small_root(eye + V.T @ V)
+    return narrow_product(V, small_inverse(eye + L).T @ small_inverse(L))
 
 
 def _less(left: Float[Array, "F p1"], right: Float[Array, "F p1"], rows: Float[Array, "F c"]) -> Float[Array, "F c"]:
@@ -175,8 +178,8 @@ def _structure(
     direction = imaginary(z / system.decay / modulus)
     X = jnp.stack([_split(direction**i) * _twofold(modulus ** (i - p1)) for i in range(p1)], axis=1)
     X = X * _twofold(system.noise_scale * jnp.sqrt(twice / (b - a)))[:, None]
-    inverse_root = jnp.linalg.inv(jnp.asarray(force_constants(system.degree).derivative_root, dtype))
-    return scale, X @ inverse_root.T / system.scale
+    inverse_root = np.linalg.inv(force_constants(system.degree).derivative_root)
+    return scale, narrow_product(X, jnp.asarray(inverse_root.T, dtype)) / system.scale
 
 
 class _Parts(NamedTuple):

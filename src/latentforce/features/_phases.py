@@ -108,7 +108,8 @@ def waves(k: Int[Array, " K"], high: Float[Array, " N"], low: Float[Array, " N"]
 def _waves_jvp(primals: tuple[Array, ...], tangents: tuple[Array, ...]) -> tuple[Pair, Pair]:
     _, by_high, by_low = tangents
     cosine, sine = waves(*primals)
-    turn = _turn(primals[0], by_high + by_low)
+    (turns,) = computed(by_high + by_low)  # gradients too: where they end up in a narrow matrix, XLA is slow to sum
+    turn = _turn(primals[0], turns)
     return (cosine, sine), (-turn * sine, turn * cosine)
 
 

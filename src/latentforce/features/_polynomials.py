@@ -13,12 +13,13 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple, Protocol, runtime_checkable
 
+import jax
 import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Complex, Float, Inexact
 
 from .._checks import Numbers
-from .._linalg import precise
+from .._linalg import computed, narrow_product, precise
 from ..dynamics._process import Process
 from ..dynamics._system import LinearSystem
 from ._base import system_and_times
@@ -28,9 +29,12 @@ Rows = Inexact[Array, "F c"]
 
 
 class Expansion(NamedTuple):
-    """Features as waves and what is added to them; see the module. `G^T`, K numbers for every F, in two steps."""
+    """Features as waves and what is added to them; see the module. `G^T` makes K numbers of every F, in two steps: it
+    takes a few directions off, `I - left right^T`, then come `modes`.
+    """
 
-    whiten: Callable[[Float[Array, "F c"]], Float[Array, "F c"]]
+    left: Float[Array, "F p1"]
+    right: Float[Array, "F p1"]
     modes: Callable[[Rows], Complex[Array, "K c"]]
     num_modes: int
     high: Float[Array, " N"]  # theta in turns, as a sum
@@ -41,21 +45,31 @@ class Expansion(NamedTuple):
     meeting: slice  # of the basis: what is not zero where the waves are not
 
     def forms(self, m: Float[Array, " F"], E: Float[Array, "F F"]) -> tuple[Float[Array, " N"], Float[Array, " N"]]:
-        """`A . m` and `A^T E A` for symmetric E."""
-        reduced = E @ self.weights
-        straight = self.whiten(jnp.concatenate([m[:, None], 2 * reduced[:, self.meeting]], axis=1))
-        mean, *met, square = self._evaluate(self.modes(straight).T, self._square(self.whiten(self.whiten(E).T)))
-        for row, value in zip(self.basis[self.meeting], met, strict=True):
+        """`A . m` and `A^T E A` for symmetric E, which is multiplied once, by all that is narrow."""
+        few, taken = jnp.concatenate([self.right, self.weights], axis=1), self.right.shape[1]
+        many = jnp.concatenate([m[:, None], E @ few], axis=1)
+        columns = [1, 1 + taken]  # by m, by `E right`, by `E weights`
+        m, turned, reduced = jnp.split(many, columns, axis=1)
+        of_right, of_weights = (jnp.split(rows, columns, axis=1) for rows in jnp.split(few.T @ many, [taken]))
+        straight = jnp.concatenate([m, 2 * reduced[:, self.meeting]], axis=1)
+        if taken:
+            along = jnp.concatenate([of_right[0], 2 * of_right[2][:, self.meeting]], axis=1)
+            straight = straight - narrow_product(self.left, along)
+            half = narrow_product(self.left, (turned - narrow_product(self.left, of_right[1] / 2)).T)
+            E = E - half - half.T
+        mean, *crossed, square = self._evaluate(self.modes(straight).T, self._square(E))
+        for row, value in zip(self.basis[self.meeting], crossed, strict=True):
             square = square + row * value
-        narrow = self.weights.T @ jnp.concatenate([m[:, None], reduced], axis=1)
-        moved = narrow.T @ self.basis
+        moved = jnp.concatenate([of_weights[0], of_weights[2]], axis=1).T @ self.basis
         return mean + moved[0], square + jnp.sum(self.basis * moved[1:], axis=0)
 
     def _square(self, E: Float[Array, "F F"]) -> Complex[Array, " L"]:
-        """The coefficients of the waves' own part, of E whitened: sums along both kinds of diagonals."""
+        """The coefficients of the waves' own part, of what E becomes first: sums along both kinds of diagonals."""
         rows = self.modes(E).T
         sums = diagonals(self.modes(rows))
-        differences = diagonals(jnp.conj(self.modes(jnp.conj(rows)))[::-1])[self.num_modes - 1 :]
+        differences = diagonals(jnp.conj(self.modes(jnp.conj(rows)))[::-1])
+        kept = computed(*(part(one) for one in (sums, differences) for part in (jnp.real, jnp.imag)))
+        sums, differences = jax.lax.complex(*kept[:2]), jax.lax.complex(*kept[2:])[self.num_modes - 1 :]
         return (sums / 2).at[: self.num_modes].add(differences.at[0].divide(2))
 
     def _evaluate(self, straight: Complex[Array, "p K"], square: Complex[Array, " L"]) -> list[Float[Array, " N"]]:
