@@ -30,7 +30,8 @@ class Motion(NamedTuple):
 
     def split(self, size: int) -> "tuple[Motion, Motion]":
         """The first `size` times, and the others."""
-        return Motion(*(x[..., :size] for x in self)), Motion(*(x[..., size:] for x in self))
+        first, others = zip(*(jnp.split(x, [size], axis=-1) for x in self), strict=True)
+        return Motion(*first), Motion(*others)
 
 
 def decaying_powers(decay: Inexact[Array, ""], degree: int, r: Inexact[Array, " N"]) -> Inexact[Array, "p1 N"]:
@@ -73,7 +74,7 @@ def _first_order(
     multiplied in from the start so that nothing overflows when `lambda >> rate`. All may be complex: a ringing pole.
     """
     free = jnp.exp(-rate * r)
-    powers = decaying_powers(decay, degree + 1, r)
+    powers = jnp.unstack(decaying_powers(decay, degree + 1, r))
     w = (decay - rate) * r
     switch = 2.0 + degree / 2  # where the upward recurrence has lost less than a digit or two
     small = jnp.abs(w) < switch

@@ -68,8 +68,8 @@ class LinearSystem(eqx.Module):
         s = s / self.rate.astype(s.dtype)
         tilde = self.matrix / self.rate
         columns = [v]  # v, then Horner in F/rate: the coefficients of s^{n-1}, ..., s^0 in adj(s - F/rate) v
-        for k in range(self.order - 1, 0, -1):
-            columns.append(tilde @ columns[-1] + self.polynomial[k] * v)
+        for coefficient in jnp.unstack(self.polynomial)[self.order - 1 : 0 : -1]:
+            columns.append(tilde @ columns[-1] + coefficient * v)
         numerator = jnp.zeros((self.order, *s.shape), s.dtype)
         shape = (self.order,) + (1,) * s.ndim
         for column in columns:
@@ -162,14 +162,13 @@ def linear_system(force: Matern, filter: AbstractFilter, dtype: jnp.dtype) -> Li
     fast filter).
     """
     p, n = force.degree, filter.order
-    a, decay = filter.coefficients.astype(dtype), force.decay.astype(dtype)
+    a, decay = jnp.unstack(filter.coefficients.astype(dtype)), force.decay.astype(dtype)
     scale = jnp.sqrt(force.variance.astype(dtype))
     noise_scale = scale * jnp.sqrt(2 ** (2 * p + 1) * math.factorial(p) ** 2 / math.factorial(2 * p) / decay)
     rate = (a[0] / a[n]) ** (1 / n) if n else jnp.ones((), dtype)
-    polynomial = jnp.stack([a[k] / a[0] * rate**k for k in range(n + 1)])
-    companion = jnp.eye(n, k=1, dtype=dtype)
-    companion = companion.at[n - 1].set(-polynomial[:n]) if n else companion
-    push = jnp.zeros(n, dtype).at[n - 1 :].set(rate / a[0])
+    polynomial, last = jnp.stack([a[k] / a[0] * rate**k for k in range(n + 1)]), jnp.arange(n) == n - 1
+    companion = jnp.where(last[:, None], -polynomial[None, :n], jnp.eye(n, k=1, dtype=dtype))
+    push = jnp.where(last, rate / a[0], 0.0)
     discounted = decay / rate * _companion_resolvent(companion, polynomial, decay / rate)
     residual_root = gramian_root = _gramian_root(companion) * jnp.abs(jnp.sqrt(rate) / a[0])
     memory, row = [], push / decay
@@ -209,8 +208,8 @@ def _companion_resolvent(
     """`(s - F)^{-1}` through the adjugate, which keeps its small entries where rates differ by orders of magnitude."""
     n, dtype = companion.shape[0], companion.dtype
     term = adjugate = eye = jnp.eye(n, dtype=dtype)
-    for k in range(n - 1, 0, -1):
-        term = companion @ term + polynomial[k] * eye
+    for coefficient in jnp.unstack(polynomial)[n - 1 : 0 : -1]:
+        term = companion @ term + coefficient * eye
         adjugate = adjugate * s + term
     return adjugate / _characteristic(polynomial, s)
 
@@ -218,8 +217,8 @@ def _companion_resolvent(
 def _characteristic(polynomial: Float[Array, " n_plus_1"], s: Array) -> Array:
     """The filter's polynomial at s, real or complex, of any shape."""
     total = jnp.zeros_like(s)
-    for k in reversed(range(polynomial.shape[0])):
-        total = total * s + polynomial[k].astype(s.dtype)
+    for coefficient in reversed(jnp.unstack(polynomial.astype(s.dtype))):
+        total = total * s + coefficient
     return total
 
 
