@@ -3,12 +3,14 @@
 import jax
 import numpy as np
 import pytest
+from numpy.testing import assert_array_equal
 from scipy.io import wavfile
 
 from latentforce.datasets import voice
 from latentforce.experiments import _peers, runtime, speech
-from latentforce.experiments._sound import signal, split
+from latentforce.experiments._sound import hold_out, signal, split
 from latentforce.experiments._sweep import Measured, Setup, plain
+from latentforce.inference._scores import Scores
 
 TINY = {"samples": 80, "loudest": True, "window": 8, "steps": 4, "every": 2, "dtype": "float32", "sound": "voice"}
 
@@ -74,3 +76,36 @@ def test_runtime_small():
 
 def test_the_peer_is_not_needed():
     assert _peers.platform() in (None, "cpu", "gpu")
+
+
+def test_a_training_is_stopped_by_points_that_it_never_saw():
+    """Held-out points are a share of all, chosen by the seed; scores are those of the best by them so far."""
+    times = np.linspace(0.0, 3.0, 50)
+    (held, values), (train, others) = hold_out((times, times**2), 0.1, seed=3)
+    assert len(held) == 5 and len(train) == 45
+    assert_array_equal(np.sort(np.concatenate([held, train])), times)
+    assert_array_equal(np.concatenate([held, train]) ** 2, np.concatenate([values, others]))
+    assert set(held) != set(hold_out((times, times), 0.1, seed=4)[0][0])
+    losses = np.array([[3.0, 2.0, 5.0, 1.0, 1.5], [1.0, np.nan, 2.0, 0.5, 0.7], [0.0, 1.0, 2.0, 3.0, 4.0]])
+    want = [[int(np.nanargmin(row[: i + 1])) for i in range(5)] for row in losses]
+    assert_array_equal(speech.best_so_far(losses), want)
+
+
+def test_ours_is_judged_where_it_was_best(monkeypatch):
+    """Test scores follow the best model so far by the points that are held out."""
+    losses = np.array([[3.0, 2.0, 5.0, 1.0], [1.0, 4.0, 0.5, 2.0]])
+    looks = {"test": 0, "held": 0}
+
+    def judge(models, data, num_samples):
+        kind = "held" if len(data[0][0]) < 10 else "test"  # 4 or 18 points
+        looks[kind] += 1
+        score = losses[:, looks["held"] - 1] if kind == "held" else np.full(2, looks["test"] - 1.0)
+        return Scores(score, score, score)
+
+    monkeypatch.setattr(speech, "judge", judge)
+    cell = TINY | {"model": "dlfm-driven", "frequencies": 3, "free_after": 0, "seeds": [0, 1], "samples": 60}
+    found = speech.measure(cell | {"steps": 8, "every": 2}, None)
+    assert looks == {"test": 4, "held": 4}
+    for score in ("rmse", "nmll"):
+        assert_array_equal(found[score], [[0, 1, 1, 3], [0, 0, 2, 2]])
+    assert_array_equal(found["coverage"], [3, 2])

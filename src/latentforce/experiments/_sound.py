@@ -13,14 +13,15 @@ from ..files._tables import read_table
 
 RANGE = 3.0  # inputs lie in [0, 3]
 TEST = 0.3  # share of the samples
+Samples = tuple[np.ndarray, np.ndarray]  # times and values
 SPHERE = b"NIST_1A\n"  # how the files of TIMIT begin, though they are called WAV
 
 
 class Split(NamedTuple):
     """Times in [0, 3] and a signal of mean 0 and deviation 1 by its training part, for training and for testing."""
 
-    train: tuple[np.ndarray, np.ndarray]
-    test: tuple[np.ndarray, np.ndarray]
+    train: Samples
+    test: Samples
 
 
 def describe(data: Path | None) -> dict[str, str]:
@@ -87,3 +88,10 @@ def split(values: np.ndarray, seed: int) -> Split:
     train, test = np.sort(order[:cut]), np.sort(order[cut:])
     values = (values - values[train].mean()) / values[train].std()
     return Split((time[train], values[train]), (time[test], values[test]))
+
+
+def hold_out(data: Samples, share: float, seed: int) -> tuple[Samples, Samples]:
+    """Random samples to judge a training by while it runs, and the rest, to train on."""
+    times, values = data
+    held = np.random.default_rng([seed, 1]).permutation(len(times)) < round(share * len(times))
+    return (times[held], values[held]), (times[~held], values[~held])
