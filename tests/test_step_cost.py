@@ -15,10 +15,10 @@ from latentforce.inference._training import default_objective
 SAMPLES = 2
 
 
-def problem(name, rows=200, frequencies=20):
+def problem(name, rows=200, frequencies=20, **options):
     """Arguments of `advance` for a deep model of one input, and its number of features."""
     x = jnp.linspace(0.0, 1.0, rows)[:, None]
-    model = lf.build(name, x, x, num_frequencies=frequencies)
+    model = lf.build(name, x, x, num_frequencies=frequencies, **options)
     plan = Plan(
         objective=default_objective(model, SAMPLES),
         optimizer=adam(0.01, None),
@@ -86,6 +86,16 @@ def test_products_are_in_full_precision():
         products = [one for one in equations(program.jaxpr) if one.primitive.name == "dot_general"]
         assert products
         assert {one.params["precision"] for one in products} == {(jax.lax.Precision.HIGHEST,) * 2}, name
+
+
+@pytest.mark.parametrize("filter", [lf.FirstOrder(1.0, 0.5), lf.SecondOrder(1.0, 0.5, 2.0)])
+@pytest.mark.parametrize("name", ["dlfm-vfrf", "dlfm-driven"])
+def test_a_step_waits_for_no_library_of_matrices(name, filter, x64):
+    """On a GPU a decomposition of a 2 x 2 matrix takes as long as twenty products: they are written out."""
+    arguments, _ = problem(name, rows=20, frequencies=20, filter=filter)
+    found = {one.primitive.name for one in equations(advance.trace(*arguments).jaxpr.jaxpr)}
+    assert "dot_general" in found
+    assert not found & {"lu", "cholesky", "triangular_solve", "eigh", "svd", "householder_product"}
 
 
 def test_operations_grow_with_rows_and_with_the_square_of_few_features():

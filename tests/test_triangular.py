@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import scipy.linalg
 
-from latentforce._triangular import LARGEST, cholesky, solve_lower
+from latentforce._triangular import LARGEST, SMALL, cholesky, small_inverse, solve_lower
 
-SIZES = (1, 5, 16, 17, 40, 130)
+SIZES = (1, 2, 3, 4, 5, 16, 17, 40, 130)
 
 
 def problem(n, dtype, seed=0):
@@ -28,7 +28,7 @@ def test_factor_and_solution_against_scipy(n, dtype):
     np.testing.assert_allclose(white, expected, rtol=tolerance, atol=tolerance)
 
 
-@pytest.mark.parametrize("n", (5, 40))
+@pytest.mark.parametrize("n", (2, 3, 5, 40))
 def test_gradient_against_the_closed_form(n, x64):
     """`b^T K^{-1} b + log |K|` has the derivative `K^{-1} - K^{-1} b b^T K^{-1}`."""
     matrix, b = problem(n, "float64")
@@ -41,6 +41,13 @@ def test_gradient_against_the_closed_form(n, x64):
     inverse = np.linalg.inv(matrix)
     np.testing.assert_allclose(by_matrix, inverse - inverse @ b @ b.T @ inverse, rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(by_b, 2 * inverse @ b, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("n", range(1, SMALL + 1))
+def test_small_inverse_against_numpy(n, dtype):
+    root = np.linalg.cholesky(problem(n, "float64")[0])
+    tolerance = 1e-13 if dtype == "float64" else 1e-5
+    np.testing.assert_allclose(small_inverse(jnp.asarray(root, dtype)), np.linalg.inv(root), tolerance, tolerance)
 
 
 def test_batches_are_factorised_one_by_one(x64):

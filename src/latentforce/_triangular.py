@@ -29,7 +29,7 @@ def solve_lower(root: Float[Array, "*batch n n"], b: Float[Array, "*batch n m"])
 
 def small_root(matrix: Float[Array, "n n"]) -> Float[Array, "n n"]:
     """`cholesky` of a few columns."""
-    rest, rows, columns = matrix, jnp.arange(matrix.shape[0]), []
+    rest, rows, columns = (matrix + matrix.T) / 2, jnp.arange(matrix.shape[0]), []  # so is its gradient
     for j in range(matrix.shape[0]):
         columns.append(jnp.where(rows >= j, rest[:, j], 0.0) / jnp.sqrt(rest[j, j]))
         rest = rest - columns[j][:, None] * columns[j][None, :]

@@ -24,6 +24,7 @@ from jax import Array
 from jaxtyping import Complex, Float
 
 from .._linalg import precise
+from .._triangular import small_inverse
 from ._filters import AbstractFilter
 from ._forces import Matern
 from ._responses import Motion, motion
@@ -138,7 +139,7 @@ class LinearSystem(eqx.Module):
         if self.direct is None:
             correlated = self.gramian_root @ self.residual_root[0]
             residual = residual + jnp.sum(moved.free * correlated[None, :, None], axis=1)
-        return jnp.concatenate([explained, self.noise_scale * _inverse(self.gramian_root) @ residual])
+        return jnp.concatenate([explained, self.noise_scale * small_inverse(self.gramian_root) @ residual])
 
     def state_after(self, moved: Motion) -> Float[Array, "d d N"]:
         """The whole transition matrix, `e^{A r}`."""
@@ -227,14 +228,12 @@ def _gramian_root(companion: Float[Array, "n n"]) -> Float[Array, "n n"]:
     n, dtype = companion.shape[0], companion.dtype
     if n < 2:
         return jnp.full((n, n), math.sqrt(0.5), dtype)
+    if n == 2:  # V is diagonal: speed and position do not correlate
+        stiffness, damping = jnp.unstack(-companion[1])
+        return jnp.diag(jnp.sqrt(0.5 / damping * jnp.stack([1 / stiffness, jnp.ones_like(stiffness)])))
     eye, impulse = jnp.eye(n, dtype=dtype), jnp.zeros(n * n, dtype).at[-1].set(-1.0)
     V = jnp.linalg.solve(jnp.kron(companion, eye) + jnp.kron(eye, companion), impulse).reshape(n, n)
     return jnp.linalg.cholesky((V + V.T) / 2)
-
-
-def _inverse(matrix: Float[Array, "n n"]) -> Float[Array, "n n"]:
-    """Of a matrix whose size does not grow with anything; plain division where it is a number."""
-    return 1 / matrix if matrix.shape[0] < 2 else jnp.linalg.inv(matrix)
 
 
 def imaginary(z: Float[Array, "*shape"]) -> Complex[Array, "*shape"]:
