@@ -1,12 +1,13 @@
 """How time and memory grow: with the rows that a shallow model is trained on in one pass, with those of an exact one,
-and with rows, frequencies, inputs, layers and samples of a deep model's step.
+with those that a deep model takes its batches from, and with rows, frequencies, inputs, layers and samples of its step.
 
-    python benchmarks/scaling.py --parts stream exact step --out benchmarks/results/scaling.json
+    python benchmarks/scaling.py --parts batches stream exact step --out benchmarks/results/scaling.json
 
 `stream`: N rows of a noisy wave in two memory-mapped `.npy` files; `LatentForceRegressor("lfm-driven",
 num_frequencies=100).fit_chunks`, hyperparameters and all. Peak memory is the process's from its start, libraries,
 compilation and pages of the mapped files included. `exact`: the log marginal likelihood of the
-exact model through its state space, with its gradient. `step`: whole training steps of `dlfm-driven`, varied one
+exact model through its state space, with its gradient. `batches`: steps of `dlfm-driven` on 1000 rows out of so many in
+memory; its peak is the process's, too. `step`: whole training steps of `dlfm-driven`, varied one
 factor at a time. Exponents are slopes of log time over the upper half of each range. The plot goes to a PNG beside
 the results.
 """
@@ -28,6 +29,7 @@ from matplotlib.figure import Figure
 import latentforce as lf
 from latentforce.bench._machine import best_of
 
+PARTS = ("batches", "stream", "exact", "step")
 CHUNK = 2**20
 SIZES = (10_000, 100_000, 1_000_000, 10_000_000, 100_000_000)
 BASE = {"rows": 1000, "frequencies": 20, "inputs": 1, "layers": 2, "samples": 2}
@@ -118,6 +120,16 @@ def step(setting: dict[str, int], steps: int = 5) -> dict[str, Any]:
     return setting | {"seconds": float(np.diff(seconds).min()) / steps}
 
 
+def batches(size: int, steps: int = 50) -> dict[str, Any]:
+    """Seconds of one training step of a deep model on 1000 of so many rows, in float32, and the peak of memory."""
+    t, y = signal(0, size, size)
+    model = lf.build("dlfm-driven", t[:1000] / 10, y[:1000], num_frequencies=BASE["frequencies"], interval=(-0.1, 1.1))
+    run: dict[str, Any] = {"num_samples": BASE["samples"], "steps": 4 * steps, "chunk": steps, "batch_size": 1000}
+    seconds = lf.fit(model, t / 10, y, **run).history.seconds
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    return {"rows": size, "seconds": float(np.diff(seconds).min()) / steps, "peak_gigabytes": peak}
+
+
 def exponent(sizes: list[float], seconds: list[float]) -> float:
     """The slope of log seconds over log size, for the upper half."""
     half = len(sizes) // 2 - (len(sizes) > 3)
@@ -133,6 +145,8 @@ def draw(record: dict[str, Any], path: Path) -> None:
         curves["one pass: a step"] = [(row["rows"], row["seconds_a_step"]) for row in rows]
     if "exact" in record:
         curves["exact likelihood and gradient"] = [(row["rows"], row["seconds"]) for row in record["exact"]]
+    if "batches" in record:
+        curves["deep, a step on 1000 of the rows"] = [(row["rows"], row["seconds"]) for row in record["batches"]]
     figure = Figure(figsize=(9, 4), layout="constrained")
     left, right = figure.subplots(1, 2)
     for name, points in curves.items():
@@ -140,8 +154,8 @@ def draw(record: dict[str, Any], path: Path) -> None:
     for name, rows in record.get("step", {}).items():
         sizes = np.array([row[name] for row in rows]) / BASE[name]
         right.loglog(sizes, [row["seconds"] for row in rows], "o-", label=name)
-    left.set(xlabel="rows", ylabel="seconds", title="shallow and exact models of one input")
-    right.set(xlabel="size, in units of the smallest", ylabel="seconds a step", title="deep model")
+    left.set(xlabel="rows", ylabel="seconds", title="models of one input")
+    right.set(xlabel="size, in units of the smallest", ylabel="seconds a step", title="deep model, all rows in a step")
     for ax in (left, right):
         if ax.lines:
             ax.legend(fontsize="small")
@@ -151,13 +165,18 @@ def draw(record: dict[str, Any], path: Path) -> None:
 def main() -> None:
     """Run, print and write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--parts", nargs="+", default=["stream", "exact", "step"], choices=["stream", "exact", "step"])
+    parser.add_argument("--parts", nargs="+", default=PARTS, choices=PARTS)
     parser.add_argument("--most", type=int, default=SIZES[-1], help="rows of the largest stream")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     record: dict[str, Any] = {"command": "python benchmarks/scaling.py"}
     record |= json.loads(options.out.read_text()) if options.out and options.out.exists() else {}
     record["device"] = jax.devices()[0].device_kind
+    if "batches" in options.parts:
+        record["batches"] = [batches(size) for size in (1000, 10_000, 100_000, 1_000_000, 10_000_000)]
+        for row in record["batches"]:
+            size, peak = row["rows"], row["peak_gigabytes"]
+            print(f"1000 of {size:>10,} rows: {1e3 * row['seconds']:.2f} ms a step, peak {peak:.2f} GB", flush=True)
     if "stream" in options.parts:
         record["agreement"] = agreement()
         print(f"bound of compressed data, relative difference at N = 100,000: {record['agreement']:.1e}", flush=True)

@@ -14,7 +14,7 @@ from jaxtyping import Float
 
 BLOCK, MOST = 16, 8  # columns of a block, more where there would be more than so many: they take long to compile
 LARGEST = 1024
-SMALL = 4
+SMALL = 4  # columns that are written out
 
 
 def cholesky(matrix: Float[Array, "*batch n n"]) -> Float[Array, "*batch n n"]:
@@ -29,7 +29,7 @@ def solve_lower(root: Float[Array, "*batch n n"], b: Float[Array, "*batch n m"])
 
 def small_root(matrix: Float[Array, "n n"]) -> Float[Array, "n n"]:
     """`cholesky` of a few columns."""
-    rest, rows, columns = (matrix + matrix.T) / 2, jnp.arange(matrix.shape[0]), []  # so is its gradient
+    rest, rows, columns = (matrix + matrix.T) / 2, jnp.arange(matrix.shape[0]), []  # for a symmetric gradient
     for j in range(matrix.shape[0]):
         columns.append(jnp.where(rows >= j, rest[:, j], 0.0) / jnp.sqrt(rest[j, j]))
         rest = rest - columns[j][:, None] * columns[j][None, :]
