@@ -156,6 +156,7 @@ def draw(record: dict[str, Any], path: Path) -> None:
         right.loglog(sizes, [row["seconds"] for row in rows], "o-", label=name)
     left.set(xlabel="rows", ylabel="seconds", title="models of one input")
     right.set(xlabel="size, in units of the smallest", ylabel="seconds a step", title="deep model, all rows in a step")
+    left.set_ylim(bottom=1e-5)  # room for the legend
     for ax in (left, right):
         if ax.lines:
             ax.legend(fontsize="small")
