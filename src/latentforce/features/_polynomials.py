@@ -64,7 +64,7 @@ class Expansion(NamedTuple):
         return mean + moved[0], square + jnp.sum(self.basis * moved[1:], axis=0)
 
     def _square(self, E: Float[Array, "F F"]) -> Complex[Array, " L"]:
-        """The coefficients of the waves' own part, of what E becomes first: sums along both kinds of diagonals."""
+        """The coefficients of the waves' own part, for E less its directions: sums along both kinds of diagonals."""
         rows = self.modes(E).T
         sums = diagonals(self.modes(rows))
         differences = diagonals(jnp.conj(self.modes(jnp.conj(rows)))[::-1])
