@@ -85,8 +85,12 @@ class State(NamedTuple):
     scale: Float[Array, ""]  # of all steps: smaller after a failure
 
 
+@partial(precise, static_argnames="plan")
 def begin(model: AnyModel, plan: Plan) -> tuple[State, AnyModel]:
-    """The state before the first step, and all that is not trained."""
+    """The state before the first step, and all that is not trained.
+
+    Compiled, as `assembled` is: XLA would take longer over its operations one by one.
+    """
     wanted = is_trained(model, plan.train_filters)
     natural = None
     if plan.natural is not None and isinstance(model, Model):
@@ -118,6 +122,9 @@ def assemble(state: State, fixed: AnyModel) -> AnyModel:
     if state.natural is not None:
         model = eqx.tree_at(lambda m: m.layers[-1].posterior, model, state.natural)
     return model
+
+
+assembled = precise(assemble)
 
 
 @partial(precise, static_argnames=("plan", "steps"))

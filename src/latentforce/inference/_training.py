@@ -27,7 +27,7 @@ from ._exact import ExactModel, log_marginal_likelihood
 from ._feeds import Held, ReadAhead, held_rows, held_sums
 from ._objectives import Batch, elbo, whole
 from ._prediction import mean_log_density
-from ._steps import AnyModel, Objective, Plan, adam, advance, assemble, begin, dtype_of, is_hyperparameter
+from ._steps import AnyModel, Objective, Plan, adam, advance, assembled, begin, dtype_of, is_hyperparameter
 
 DONE, CONVERGED, STOPPED = "all steps done", "converged", "stopped by the callback"
 STALE = "no better on held-out data since step"
@@ -230,7 +230,7 @@ class _Loop(Generic[AnyModel]):
 
     @property
     def model(self) -> AnyModel:
-        return assemble(*self.devices.here((self.state, self.fixed)))
+        return assembled(*self.devices.here((self.state, self.fixed)))
 
     def keep(self, path: str | os.PathLike, every: int, resume: bool, identity: dict[str, Any]) -> None:
         """Write checkpoints, and go on from the one that is there if that is asked for."""
