@@ -52,9 +52,9 @@ class Options:
         """Random numbers of their own for each purpose."""
         return np.random.default_rng((self.seed, *purpose))
 
-    def arrays(self, *values: np.ndarray) -> list[jax.Array]:
-        """The values in the model's dtype."""
-        return [jnp.asarray(value, self.dtype) for value in values]
+    def arrays(self, *values: np.ndarray | jax.Array) -> list[jax.Array]:
+        """The values in the model's dtype. NumPy converts them: JAX would compile a program for each shape."""
+        return [jax.device_put(np.asarray(value, self.dtype)) for value in values]
 
 
 def stack(
@@ -70,7 +70,7 @@ def stack(
     for index in range(depth):
         last = index == depth - 1
         layer = _layer(options, index, x, num_outputs if last else options.width, last)
-        x = x if last else np.asarray(layer.mean(jnp.asarray(x, options.dtype)), np.float64)
+        x = x if last else np.asarray(layer.mean(*options.arrays(x)), np.float64)
         layers.append(layer)
     return Model(tuple(layers), likelihood, train_filters)
 
@@ -197,7 +197,7 @@ def _force(options: Options, lengthscale: jax.Array, variance: jax.Array) -> Abs
 def _filter(options: Options, delay: jax.Array) -> AbstractFilter:
     """The filter asked for, or one that answers within `delay`: first order, or second and critically damped."""
     if isinstance(options.filter, AbstractFilter):
-        return jax.tree.map(lambda leaf: leaf.astype(options.dtype), options.filter)
+        return jax.tree.map(lambda leaf: options.arrays(leaf)[0], options.filter)
     if options.filter == "first":
         return FirstOrder(jnp.ones_like(delay), delay)
     return SecondOrder(mass=delay**2, damping=2 * delay, stiffness=jnp.ones_like(delay))
@@ -207,7 +207,7 @@ def _outputs(options: Options, index: int, process: Process, latents: int) -> tu
     """The prior of `latents` functions, and the number of independent groups of features."""
 
     def repeat(tree: Any, times: int) -> Any:
-        return jax.tree.map(lambda leaf: jnp.repeat(leaf[None], times, axis=0), tree)
+        return jax.tree.map(lambda leaf: jax.device_put(np.repeat(np.asarray(leaf)[None], times, axis=0)), tree)
 
     if options.num_forces is None:
         return IndependentOutputs(repeat(process, 1 if options.shared_kernels else latents)), latents

@@ -183,7 +183,7 @@ def build(
         weight=row_weights(weight, len(inputs)),
         dtype=dtype,
     )
-    observed = jax.tree.map(lambda leaf: leaf.astype(dtype), observed)
+    observed = jax.tree.map(lambda leaf: options.arrays(leaf)[0], observed)
     if preset.features is None:
         return exact(options, inputs, observed, train_filters)
     return stack(options, inputs, depth, observed.num_functions(targets.shape[1]), observed, train_filters)

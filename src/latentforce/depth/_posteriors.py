@@ -9,6 +9,7 @@ import abc
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 from jaxtyping import Float, PRNGKeyArray
 
@@ -129,8 +130,7 @@ class FullPosterior(AbstractPosterior):
     def start(cls, shape: tuple[int, int, int], deviation: float, dtype: jnp.dtype) -> "FullPosterior":
         """See `AbstractPosterior`."""
         g, B, F = shape
-        root = jnp.broadcast_to(deviation * jnp.eye(B * F, dtype=dtype), (g, B * F, B * F))
-        return cls(jnp.zeros(shape, dtype), root)
+        return cls(*_start(shape, deviation * np.eye(B * F), (g,), dtype))
 
 
 class BlockPosterior(AbstractPosterior):
@@ -180,8 +180,7 @@ class BlockPosterior(AbstractPosterior):
     def start(cls, shape: tuple[int, int, int], deviation: float, dtype: jnp.dtype) -> "BlockPosterior":
         """See `AbstractPosterior`."""
         g, B, F = shape
-        root = jnp.broadcast_to(deviation * jnp.eye(F, dtype=dtype), (g, B, F, F))
-        return cls(jnp.zeros(shape, dtype), root)
+        return cls(*_start(shape, deviation * np.eye(F), (g, B), dtype))
 
 
 class DiagonalPosterior(AbstractPosterior):
@@ -221,7 +220,15 @@ class DiagonalPosterior(AbstractPosterior):
     @classmethod
     def start(cls, shape: tuple[int, int, int], deviation: float, dtype: jnp.dtype) -> "DiagonalPosterior":
         """See `AbstractPosterior`."""
-        return cls(jnp.zeros(shape, dtype), jnp.full(shape, deviation, dtype))
+        return cls(*_start(shape, np.asarray(deviation), shape, dtype))
+
+
+def _start(
+    shape: tuple[int, ...], root: np.ndarray, lead: tuple[int, ...], dtype: jnp.dtype
+) -> tuple[Float[Array, "g B F"], Float[Array, "..."]]:
+    """Means of zero, and a root repeated over leading axes. Made by NumPy: JAX would compile a program for each."""
+    repeated = np.broadcast_to(root.astype(dtype), (*lead, *root.shape))
+    return jax.device_put(np.zeros(shape, dtype)), jax.device_put(repeated)
 
 
 MANY = 128  # features, from where half a product is worth a second call

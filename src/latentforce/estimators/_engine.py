@@ -175,12 +175,12 @@ def train(
     """What some starting points led to, the best first, by rows held out or else by its bound; its history; and what
     there was to warn of. `make` builds a model from a seed.
 
-    Each restart has a checkpoint of its own, so that those that are done are not done again. One that was stopped
+    Each restart holds out rows of its own, so that together they have seen all; and has a checkpoint of its own, so that those that are done are not done again. One that was stopped
     counts only if it was the first.
     """
     fits, said = [], []
-    kept, held_out = _divided(rows, choices, settings.seed)
     for restart in range(choices.restarts):
+        kept, held_out = _divided(rows, choices, settings.seed, restart)
         seed, path = settings.seed + restart, settings.checkpoint
         if path is not None and restart:
             path = f"{os.fspath(path)}.{restart}"
@@ -200,12 +200,15 @@ def _kept(model: Model | ExactModel, rows: Rows) -> Fitted:
     return Fitted(jax.tree.map(np.asarray, model), *data)
 
 
-def _divided(rows: Rows, choices: Choices, seed: int) -> tuple[Rows, tuple[np.ndarray, np.ndarray] | None]:
-    """Rows to train on, and inputs and targets held out."""
+def _divided(
+    rows: Rows, choices: Choices, seed: int, restart: int
+) -> tuple[Rows, tuple[np.ndarray, np.ndarray] | None]:
+    """Rows to train on, and inputs and targets held out: the next share of a random order for each restart."""
     if not choices.validation_fraction:
         return rows, None
     order = np.random.default_rng(seed).permutation(len(rows.x))
     count = min(max(round(choices.validation_fraction * len(order)), 1), len(order) - 1)
+    order = np.roll(order, -restart * count)
     train, test = np.sort(order[count:]), order[:count]
     return Rows(rows.x[train], rows.y[train], rows.weight[train]), (rows.x[test], rows.y[test])
 

@@ -101,7 +101,7 @@ def held_rows(
     drawn = None if batch_size is None or batch_size >= sum(counts) else batch_size
     mark = fingerprint_of_rows(devices, [part.astype(dtype) for part in numbers]) if hashed else ""
     if devices.mesh is None:
-        return Held(whole(*(jnp.asarray(part, dtype) for part in numbers)), drawn, None, mark)
+        return Held(whole(*(jax.device_put(part.astype(dtype, copy=False)) for part in numbers)), drawn, None, mark)
     layout = Layout(counts, devices.room(max(counts)), devices.count)
     x, y, weight = numbers
     total = devices.gathered(np.asarray(weight.sum())).sum()

@@ -37,8 +37,13 @@ def whole(x: Float[Array, "N D"], y: Float[Array, "N P"], weight: Float[Array, "
         >>> float(lf.whole(jnp.zeros((3, 1)), jnp.zeros((3, 1)), jnp.array([1.0, 2.0, 3.0])).num_data)
         6.0
     """
-    weight = jnp.ones(x.shape[0], x.dtype) if weight is None else weight
-    return Batch(x, y, weight / jnp.mean(weight), jnp.sum(weight))
+    return Batch(x, y, *_relative(jnp.ones(x.shape[0], x.dtype) if weight is None else weight))
+
+
+@jax.jit
+def _relative(weight: Float[Array, " N"]) -> tuple[Float[Array, " N"], Float[Array, ""]]:
+    """Weights of mean one, and the sum of what they were."""
+    return weight / jnp.mean(weight), jnp.sum(weight)
 
 
 @in_full_precision

@@ -12,7 +12,7 @@ import optax
 from jax import Array
 from jaxtyping import Bool, Float, Int, PRNGKeyArray
 
-from .._linalg import precise
+from .._linalg import QUICK, precise
 from .._parameters import constrain, mask, unconstrain
 from ..depth._model import Model
 from ..depth._posteriors import AbstractPosterior
@@ -85,7 +85,7 @@ class State(NamedTuple):
     scale: Float[Array, ""]  # of all steps: smaller after a failure
 
 
-@partial(precise, static_argnames="plan")
+@partial(precise, static_argnames="plan", compiler_options=QUICK)
 def begin(model: AnyModel, plan: Plan) -> tuple[State, AnyModel]:
     """The state before the first step, and all that is not trained.
 
@@ -124,14 +124,15 @@ def assemble(state: State, fixed: AnyModel) -> AnyModel:
     return model
 
 
-assembled = precise(assemble)
+assembled = precise(assemble, compiler_options=QUICK)
 
 
-@partial(precise, static_argnames=("plan", "steps"))
+@partial(precise, static_argnames=("plan", "steps"), compiler_options=QUICK)
 def advance(
     state: State, fixed: Model | ExactModel, data: Data, key: PRNGKeyArray, plan: Plan, steps: int
 ) -> tuple[State, tuple[Bool[Array, ""], Float[Array, " chunk"], Float[Array, " chunk"]]]:
-    """A chunk of steps, up to `steps` in all; whether one of them failed; objectives and gradient norms.
+    """A chunk of steps, up to `steps` in all, after which they may be twice as large again if they were made smaller;
+    whether one of them failed; objectives and gradient norms.
 
     One step more than the chunk has is tried and not taken: it tells whether the last one taken led to a good place.
     """
@@ -148,7 +149,7 @@ def advance(
 
     wanted = jnp.arange(plan.chunk + 1) < plan.chunk
     (state, failed), records = jax.lax.scan(attempt, (state, jnp.zeros((), bool)), wanted)
-    return state, (failed, *records)
+    return state._replace(scale=jnp.minimum(2 * state.scale, 1.0)), (failed, *records)
 
 
 def _step(state: State, fixed: Any, data: Data, key: PRNGKeyArray, plan: Plan) -> tuple[State, Array, Array]:

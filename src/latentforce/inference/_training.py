@@ -277,7 +277,7 @@ class _Loop(Generic[AnyModel]):
                 continue
             failures = 0
             count = min(self.plan.chunk, self.steps - self.done)
-            self.state, self.done = state._replace(scale=jnp.minimum(2 * state.scale, 1.0)), self.done + count
+            self.state, self.done = state, self.done + count
             self._record(np.asarray(objective)[:count], np.asarray(norm)[:count])
             self._save(last=self.done == self.steps or self._over())
             if self._told_to_stop():
