@@ -14,11 +14,18 @@ if "PYTEST_XDIST_WORKER" not in os.environ:  # workers, and what tests start, in
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     # compiling is most of the run, and this way of doing it takes a third of the time, with the same values
     os.environ |= {"JAX_DISABLE_MOST_OPTIMIZATIONS": "1", "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0"}
-    flags = ("use_fusion_emitters=false", "parallel_codegen_split_count=1", "prefer_vector_width=128")
-    quick = {"XLA_FLAGS": " ".join([os.environ.get("XLA_FLAGS", ""), *(f"--xla_cpu_{flag}" for flag in flags)]).strip()}
+    flags = ["use_fusion_emitters=false", "parallel_codegen_split_count=1", "prefer_vector_width=128"]
     probe = [sys.executable, "-c", "import jax; jax.devices()"]
-    if subprocess.run(probe, env=os.environ | quick, capture_output=True).returncode == 0:
-        os.environ |= quick  # a jaxlib that does not know one of them dies
+
+    def with_flags(flags):
+        return os.environ | {
+            "XLA_FLAGS": " ".join([os.environ.get("XLA_FLAGS", ""), *(f"--xla_cpu_{f}" for f in flags)])
+        }
+
+    def known(flags):  # a jaxlib that does not know one of them dies
+        return subprocess.run(probe, env=with_flags(flags), capture_output=True).returncode == 0
+
+    os.environ |= with_flags(flags if known(flags) else [flag for flag in flags if known([flag])])
 
 import jax
 import pytest

@@ -175,8 +175,8 @@ def train(
     """What some starting points led to, the best first, by rows held out or else by its bound; its history; and what
     there was to warn of. `make` builds a model from a seed.
 
-    Each restart holds out rows of its own, so that together they have seen all; and has a checkpoint of its own, so that those that are done are not done again. One that was stopped
-    counts only if it was the first.
+    Each restart holds out rows of its own, so that together they have seen all; and has a checkpoint of its own, so
+    that those that are done are not done again. One that was stopped counts only if it was the first.
     """
     fits, said = [], []
     for restart in range(choices.restarts):
