@@ -9,7 +9,7 @@ import pytest
 
 import latentforce as lf
 from latentforce.inference._objectives import whole
-from latentforce.inference._steps import Plan, adam, advance, begin
+from latentforce.inference._steps import Plan, adam, advance, advance_soon, begin, program
 from latentforce.inference._training import default_objective
 
 SAMPLES = 2
@@ -82,8 +82,8 @@ def test_products_are_in_full_precision():
         "elbo": jax.make_jaxpr(lf.elbo)(model, batch, key),
         "importance": jax.make_jaxpr(lf.importance_weighted_bound)(model, batch, key),
     }
-    for name, program in programs.items():
-        products = [one for one in equations(program.jaxpr) if one.primitive.name == "dot_general"]
+    for name, traced in programs.items():
+        products = [one for one in equations(traced.jaxpr) if one.primitive.name == "dot_general"]
         assert products
         assert {one.params["precision"] for one in products} == {(jax.lax.Precision.HIGHEST,) * 2}, name
 
@@ -123,7 +123,15 @@ def test_a_fit_compiles_its_steps_once(caplog, x64):
     with jax.log_compiles(), caplog.at_level(logging.WARNING):
         lf.fit(model, x, x, steps=35, chunk=10)
         lf.fit(model, x, 2 * x, steps=35, chunk=10)
-    assert sum("Compiling jit(advance)" in record.getMessage() for record in caplog.records) == 1
+    assert sum("Compiling jit(_advance)" in record.getMessage() for record in caplog.records) == 1
+
+
+def test_only_short_trainings_are_compiled_in_a_hurry(x64):
+    (state, fixed, batch, key, plan, steps), _ = problem("lfm-driven", rows=20, frequencies=3)
+    assert program(state, batch, plan, steps) is advance_soon
+    assert program(state, batch, plan, 10**9) is advance
+    soon, late = (one(state, fixed, batch, key, plan, steps) for one in (advance_soon, advance))
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-12), soon, late)
 
 
 def test_nothing_goes_through_the_host_inside_the_loop(x64):

@@ -29,9 +29,9 @@ def precise(function: Callable, **options: Any) -> Callable:
     return jax.jit(in_full_precision(function), **options)
 
 
-QUICK = {"xla_cpu_use_fusion_emitters": False} if jax.__version_info__ < (0, 12) else {}
-"""`compiler_options` for a large program. XLA's older code generator for CPUs takes two thirds of the newer one's time
-over the same loops, which run as fast. An option that is not there any more would be an error: known versions only.
+QUICK = {"xla_cpu_use_fusion_emitters": False} if jax.__version_info__ < (0, 11) else {}
+"""`compiler_options` of a large program that does not run for long: XLA's older code generator for CPUs needs two
+thirds of the newer one's time, and its loops up to a tenth more. Where it is gone, the option would be an error.
 """
 
 

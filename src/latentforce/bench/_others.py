@@ -80,9 +80,8 @@ def first_fit() -> dict[str, dict[str, float]]:
 
 def _start(settings: dict[str, str]) -> dict[str, float]:
     keep = {name: value for name, value in os.environ.items() if name != "JAX_COMPILATION_CACHE_DIR"}
-    environment = (
-        keep | {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"} | settings
-    )  # this process has most of a GPU's memory
+    own = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}  # this process has most of a GPU's memory
+    environment = keep | own | {"JAX_TRACEBACK_FILTERING": "off"} | settings  # errors end with what they are
     done = subprocess.run([sys.executable, "-c", FIRST_FIT], env=environment, capture_output=True, text=True)
     if done.returncode:
         raise RuntimeError(f"The first fit in a process of its own failed: {done.stderr.strip().splitlines()[-1]}")

@@ -6,6 +6,7 @@ torch and gpytorch come with the `benchmarks` extra alone, so they are imported 
 
 import importlib.util
 import time
+import warnings
 from functools import cache
 from typing import Any
 
@@ -109,8 +110,10 @@ def deep_gp_scores(
 
 
 def _imported() -> tuple[Any, Any]:
-    import gpytorch
-    import torch
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of what they use of each other
+        import gpytorch
+        import torch
 
     return torch, gpytorch
 

@@ -10,7 +10,7 @@ import numpy as np
 import optax
 from jax import Array
 
-from .._linalg import QUICK, precise
+from .._linalg import precise
 from ..depth._model import Model
 from ..inference._objectives import Batch, whole
 from ..inference._prediction import Prediction, fixed_normals, mixed
@@ -72,10 +72,9 @@ def _columns(data: list[tuple[np.ndarray, np.ndarray]], dtype: Any) -> tuple[Arr
     return jnp.asarray(x.reshape(*y.shape, -1), dtype), jnp.asarray(y[..., None], dtype)
 
 
-@partial(jax.jit, static_argnames=("plan", "steps"), compiler_options=QUICK)
+@partial(jax.jit, static_argnames=("plan", "steps"))
 def _advance(states: Any, fixed: Any, batches: Batch, keys: Array, plan: Plan, steps: int) -> Any:
-    one = advance.__wrapped__  # options are for whole programs
-    return jax.vmap(lambda *job: one(*job, plan, steps))(states, fixed, batches, keys)
+    return jax.vmap(lambda *job: advance(*job, plan, steps))(states, fixed, batches, keys)
 
 
 _assemble = jax.jit(jax.vmap(assemble))

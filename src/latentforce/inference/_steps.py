@@ -127,8 +127,7 @@ def assemble(state: State, fixed: AnyModel) -> AnyModel:
 assembled = precise(assemble, compiler_options=QUICK)
 
 
-@partial(precise, static_argnames=("plan", "steps"), compiler_options=QUICK)
-def advance(
+def _advance(
     state: State, fixed: Model | ExactModel, data: Data, key: PRNGKeyArray, plan: Plan, steps: int
 ) -> tuple[State, tuple[Bool[Array, ""], Float[Array, " chunk"], Float[Array, " chunk"]]]:
     """A chunk of steps, up to `steps` in all, after which they may be twice as large again if they were made smaller;
@@ -150,6 +149,20 @@ def advance(
     wanted = jnp.arange(plan.chunk + 1) < plan.chunk
     (state, failed), records = jax.lax.scan(attempt, (state, jnp.zeros((), bool)), wanted)
     return state._replace(scale=jnp.minimum(2 * state.scale, 1.0)), (failed, *records)
+
+
+advance = precise(_advance, static_argnames=("plan", "steps"))
+advance_soon = precise(_advance, static_argnames=("plan", "steps"), compiler_options=QUICK)
+"""The same, compiled in less time."""
+
+SHORT = 1e11  # rows times trained numbers times steps: five to forty seconds on two cores
+
+
+def program(state: State, data: Data, plan: Plan, steps: int) -> Callable:
+    """`advance` or, where training is over before its better program would have paid, `advance_soon`."""
+    rows = plan.batch_size or (data.nodes.shape[0] if isinstance(data, Statistics) else data.x.shape[-2])
+    short = rows * steps * sum(leaf.size for leaf in jax.tree.leaves(state.free)) < SHORT
+    return advance_soon if short else advance
 
 
 def _step(state: State, fixed: Any, data: Data, key: PRNGKeyArray, plan: Plan) -> tuple[State, Array, Array]:

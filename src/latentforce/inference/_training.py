@@ -27,7 +27,7 @@ from ._exact import ExactModel, log_marginal_likelihood
 from ._feeds import Held, ReadAhead, held_rows, held_sums
 from ._objectives import Batch, elbo, whole
 from ._prediction import mean_log_density
-from ._steps import AnyModel, Objective, Plan, adam, advance, assembled, begin, dtype_of, is_hyperparameter
+from ._steps import AnyModel, Objective, Plan, adam, assembled, begin, dtype_of, is_hyperparameter, program
 
 DONE, CONVERGED, STOPPED = "all steps done", "converged", "stopped by the callback"
 STALE = "no better on held-out data since step"
@@ -269,6 +269,7 @@ class _Loop(Generic[AnyModel]):
         while self.done < self.steps and not self._over():
             data, key = self.feed.chunk(self.done), self._attempt_key()
             with self.devices.together():
+                advance = program(self.state, data, self.plan, self.steps)
                 state, (fault, objective, norm) = advance(self.state, self.fixed, data, key, self.plan, self.steps)
                 failed = bool(fault)
             if failed:
