@@ -6,12 +6,15 @@ import sys
 
 import joblib
 import numpy as np
+import optax
 import pytest
 from matplotlib.figure import Figure
 
+import latentforce as lf
 from latentforce import cli
 from latentforce.experiments import EXPERIMENTS, _sweep, multistep, uci
 from latentforce.experiments._sweep import Measured, Page, Setup, SweepError, plain, reproduce
+from latentforce.experiments._together import CHECKED, judge, train_together
 
 
 class Squares:
@@ -198,3 +201,34 @@ def test_uci_small(tmp_path):
     assert "where their ranks are 1.91 apart" in page.text  # Demšar's table: q = 2.343 for three models
     assert [len(page.figures[score].axes) for score in ("rmse", "nmll")] == [3, 3]
     assert uci.present(rows[:1]).text
+
+
+def test_models_are_kept_as_they_were_when_they_predicted_held_out_data_best():
+    """With steps that get ever larger, so that the best state is not the last."""
+    rng = np.random.default_rng(0)
+    x = rng.uniform(size=(2, 30))
+    y = np.sin(6 * x) + 0.3 * rng.standard_normal(x.shape)
+    train, held = [list(zip(x[:, part], y[:, part], strict=True)) for part in (slice(0, 15), slice(15, None))]
+    models = [lf.build("lfm-driven", *one, num_frequencies=6) for one in train]
+    optimizer, seen = optax.adam(lambda step: 0.01 * 1.15**step), []
+    best, _ = train_together(
+        models, train, optimizer, 60, 1, chunk=10, held_out=held,
+        callback=lambda _, now: seen.append(np.asarray(judge(now, held, CHECKED).nmll)),
+    )  # fmt: skip
+    reached = np.asarray(judge(best, held, CHECKED).nmll)
+    np.testing.assert_allclose(reached, np.min(seen, axis=0), rtol=1e-6)
+    assert (reached < seen[-1] - 0.1).all()
+
+
+def test_uci_rows_that_are_held_out():
+    x, y = uci.load("friedman", None, 700)
+    one = uci.split(x, y, 0)
+    steps, members, share = uci.SETTINGS["ours"].effort_on(one.train[0], 4000)
+    assert (steps, members, share) == (8000, 4, 0.1)
+    parts = [uci.kept(one.train, share, member) for member in range(members)]
+    assert len({row for _, held in parts for row in held[1]}) == 4 * 63  # no row twice
+    for (seen, targets), (unseen, _) in parts:
+        assert len(seen) == len(targets) == 567 and len(unseen) == 63
+    assert uci.kept(one.train, 0.0, 1)[1] is None
+    cell = {"set": "friedman", "model": "ours", "depth": 2, "seeds": [0], "steps": 10, "frequencies": 2, "rows": 700}
+    assert np.isfinite(uci.measure(cell, None)["nmll"]).all()

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 import latentforce as lf
-from latentforce.estimators._choices import choose
-from latentforce.estimators._engine import Rows, _divided
+from latentforce.estimators._engine import Rows, divided
 from latentforce.inference._prediction import Mixture, Prediction
 
 X = np.random.default_rng(0).uniform(size=(40, 2))
@@ -111,10 +110,9 @@ def test_further_rows_are_told_to_all_models():
 
 def test_restarts_hold_out_rows_of_their_own():
     rows = Rows(np.arange(43.0)[:, None], -np.arange(43.0)[:, None], np.ones(43))
-    choices = choose("dlfm-driven", 43, 2, collapses=True, validation_fraction=0.1)
     seen = []
     for restart in range(11):  # 4 of 43 rows: the eleventh begins again
-        train, held = _divided(rows, choices, 5, restart)
+        train, held = divided(rows, 0.1, 5, restart)
         assert held is not None
         assert len(held[0]) == 4
         assert sorted([*train.x[:, 0], *held[0][:, 0]]) == list(range(43))
@@ -123,5 +121,4 @@ def test_restarts_hold_out_rows_of_their_own():
         seen += held[0][:, 0].tolist()
     assert len(set(seen[:40])) == 40
     assert set(seen) == set(range(43))
-    plain = choose("dlfm-driven", 43, 2, collapses=True)
-    assert _divided(rows, plain, 5, 2) == (rows, None)
+    assert divided(rows, 0.0, 5, 2) == (rows, None)

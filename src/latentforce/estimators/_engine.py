@@ -180,7 +180,7 @@ def train(
     """
     fits, said = [], []
     for restart in range(choices.restarts):
-        kept, held_out = _divided(rows, choices, settings.seed, restart)
+        kept, held_out = divided(rows, choices.validation_fraction, settings.seed, restart)
         seed, path = settings.seed + restart, settings.checkpoint
         if path is not None and restart:
             path = f"{os.fspath(path)}.{restart}"
@@ -200,14 +200,12 @@ def _kept(model: Model | ExactModel, rows: Rows) -> Fitted:
     return Fitted(jax.tree.map(np.asarray, model), *data)
 
 
-def _divided(
-    rows: Rows, choices: Choices, seed: int, restart: int
-) -> tuple[Rows, tuple[np.ndarray, np.ndarray] | None]:
+def divided(rows: Rows, share: float, seed: int, restart: int) -> tuple[Rows, tuple[np.ndarray, np.ndarray] | None]:
     """Rows to train on, and inputs and targets held out: the next share of a random order for each restart."""
-    if not choices.validation_fraction:
+    if not share:
         return rows, None
     order = np.random.default_rng(seed).permutation(len(rows.x))
-    count = min(max(round(choices.validation_fraction * len(order)), 1), len(order) - 1)
+    count = min(max(round(share * len(order)), 1), len(order) - 1)
     order = np.roll(order, -restart * count)
     train, test = np.sort(order[count:]), order[:count]
     return Rows(rows.x[train], rows.y[train], rows.weight[train]), (rows.x[test], rows.y[test])

@@ -28,9 +28,11 @@ def train_together(
     batch_size: int | None = None,
     chunk: int = 500,
     callback: Callable[[np.ndarray, Model], None] | None = None,
+    held_out: list[tuple[np.ndarray, np.ndarray]] | None = None,
     seed: int = 0,
 ) -> tuple[Model, np.ndarray]:
-    """The trained models, stacked, and the objective of each at each step (S, steps).
+    """The trained models, stacked, and the objective of each at each step (S, steps). Of each, where there are data
+    `held_out` for it, what it was after the chunk that predicts them best.
 
     All data sets (x (N,) or (N, D), y (N,)) have the same shape, all models one structure. `fit` without its safety
     net: a model that fails keeps its last good state. After each chunk `callback` sees how many steps each model has
@@ -49,13 +51,28 @@ def train_together(
     begun = [begin(model, plan) for model in models]
     states, fixed = _stack([state for state, _ in begun]), _stack([rest for _, rest in begun])
     keys = jax.random.split(jax.random.key(seed), len(models))
-    objectives = []
+    objectives, best = [], None
     for _ in range(-(-steps // plan.chunk)):
         states, (_, objective, _) = _advance(states, fixed, batches, keys, plan, steps)
         objectives.append(np.asarray(objective)[:, : plan.chunk])
         if callback is not None:
             callback(np.asarray(states.step), _assemble(states, fixed))
-    return _assemble(states, fixed), np.concatenate(objectives, axis=1)[:, :steps]
+        if held_out is not None:
+            now = _assemble(states, fixed)
+            best = _better(best, (judge(now, held_out, CHECKED).nmll, now))
+    reached = _assemble(states, fixed) if best is None else best[1]
+    return reached, np.concatenate(objectives, axis=1)[:, :steps]
+
+
+CHECKED = 20  # draws for data that are held out, whose scores are compared between states of one model
+
+
+def _better(old: tuple[Array, Model] | None, new: tuple[Array, Model]) -> tuple[Array, Model]:
+    """Of two stacks of models with their scores (S,), the one with the lower score in each place."""
+    if old is None:
+        return new
+    lower = new[0] < old[0]
+    return jax.tree.map(lambda a, b: jnp.where(lower.reshape(-1, *[1] * (a.ndim - 1)), a, b), new, old)
 
 
 def judge(models: Model, data: list[tuple[np.ndarray, np.ndarray]], num_samples: int, members: int = 1) -> Scores:
