@@ -6,7 +6,8 @@ FOLDER holds `boston.csv.gz`, ... (header, target last); "step" is the paper's m
 for training (numpy `default_rng(seed)`). The peer is `GaussianProcessRegressor` with a Matérn-3/2 kernel with a
 length-scale for each standardised input, white noise and a normalised target, on 2000 random rows where there are more.
 NMLL is the mean negative log density of the test rows, in the target's units. An `--out` that is there already is
-added to, so that sets may run side by side.
+added to, so that sets may run side by side. `--restarts` and `--validation-fraction` are the regressor's arguments of
+these names.
 """
 
 import argparse
@@ -51,11 +52,11 @@ def peer(num_inputs: int) -> Pipeline:
     return make_pipeline(StandardScaler(), GaussianProcessRegressor(kernel, normalize_y=True, random_state=0))
 
 
-def measure(name: str, folder: Path, seed: int) -> dict[str, Any]:
+def measure(name: str, folder: Path, seed: int, **given: Any) -> dict[str, Any]:
     """Scores and times of both on one data set."""
     x, y, x_test, y_test = load(folder, name, seed)
     start = time.perf_counter()
-    ours = lf.LatentForceRegressor(random_state=seed).fit(x, y)
+    ours = lf.LatentForceRegressor(random_state=seed, **given).fit(x, y)
     seconds = time.perf_counter() - start
     mean = ours.predict(x_test)
     row: dict[str, Any] = {"rows": len(x), "inputs": x.shape[1], "steps": ours.n_iter_, "seconds": seconds}
@@ -79,11 +80,14 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--names", nargs="+", default=list(NAMES))
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--restarts", type=int)
+    parser.add_argument("--validation-fraction", type=float)
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
+    given = {"restarts": options.restarts, "validation_fraction": options.validation_fraction}
     print(f"{'data':<10}{'rows':>7}{'nmll':>9}{'peer':>9}{'rmse':>10}{'peer':>10}{'seconds':>9}{'peer':>7}")
     for name in options.names:
-        row = measure(name, options.data, options.seed)
+        row = measure(name, options.data, options.seed, **given)
         print(
             f"{name:<10}{row['rows']:>7}{row['nmll']:>9.3f}{row['peer_nmll']:>9.3f}{row['rmse']:>10.4g}"
             f"{row['peer_rmse']:>10.4g}{row['seconds']:>9.0f}{row['peer_seconds']:>7.0f}",
@@ -92,7 +96,11 @@ def main() -> None:
         if options.out:
             record: dict[str, Any] = {"result": {}}
             record |= json.loads(options.out.read_text()) if options.out.exists() else {}
-            record |= {"command": "python benchmarks/defaults.py", "device": jax.devices()[0].device_kind}
+            record |= {
+                "command": "python benchmarks/defaults.py",
+                "given": given,
+                "device": jax.devices()[0].device_kind,
+            }
             record["result"][name] = row
             options.out.write_text(json.dumps(record, indent=1) + "\n")
 

@@ -223,12 +223,12 @@ def test_models_are_kept_as_they_were_when_they_predicted_held_out_data_best():
 def test_uci_rows_that_are_held_out():
     x, y = uci.load("friedman", None, 700)
     one = uci.split(x, y, 0)
-    steps, members, share = uci.SETTINGS["ours"].effort_on(one.train[0], 4000)
+    steps, members, share = uci.SETTINGS[uci.HELD].effort_on(one.train[0], 4000)
     assert (steps, members, share) == (8000, 4, 0.1)
     parts = [uci.kept(one.train, share, member) for member in range(members)]
     assert len({row for _, held in parts for row in held[1]}) == 4 * 63  # no row twice
     for (seen, targets), (unseen, _) in parts:
         assert len(seen) == len(targets) == 567 and len(unseen) == 63
     assert uci.kept(one.train, 0.0, 1)[1] is None
-    cell = {"set": "friedman", "model": "ours", "depth": 2, "seeds": [0], "steps": 10, "frequencies": 2, "rows": 700}
+    cell = {"set": "friedman", "model": uci.HELD, "depth": 2, "seeds": [0], "steps": 10, "frequencies": 2, "rows": 700}
     assert np.isfinite(uci.measure(cell, None)["nmll"]).all()

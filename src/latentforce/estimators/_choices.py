@@ -7,7 +7,6 @@ from ..presets import PRESETS
 
 MOST_FEATURES = 2000  # whose Gram matrix is factorised in every step
 FEW = 500  # rows, for any number of columns
-MANY = 2000  # rows, from where a model is trained once, on batches
 
 
 @dataclass(frozen=True)
@@ -59,13 +58,11 @@ def choose(name: str, num_rows: int, num_columns: int, collapses: bool, **given:
 
     Directions are not integrated over, and with few rows they can follow the noise. In shallow models they have no more
     weights than a quarter of the rows. Deep models of few rows (below 8 D^2, or 500) have one direction for each input,
-    are narrow and have fewer features. As up to 2000 rows leave open which directions matter, predictions are averaged
-    over several starting points; where there are not that few, each holds out other rows, to stop before it follows
-    single ones.
+    are narrow and have fewer features; and as few rows leave open which directions matter, predictions are averaged
+    over several starting points.
     """
     preset, several, few = PRESETS[name], num_columns > 1, few_rows(name, num_rows, num_columns)
     projected = several and not preset.joint
-    some = preset.deep and projected and not few and num_rows <= MANY
     supported = (1 if few else 2) * num_columns if preset.deep else max(num_rows // (4 * num_columns), 2)
     values: dict[str, Any] = {
         "width": min(num_columns, 3 if few else 8) if preset.deep else None,
@@ -73,11 +70,11 @@ def choose(name: str, num_rows: int, num_columns: int, collapses: bool, **given:
         "directions": min(2 * num_columns, supported) if projected else None,
         "covariance": "block" if projected else "full",
         "steps": (2000 if few else 4000) if preset.deep else 1000,
-        "batch_size": 1000 if num_rows > MANY else None,
+        "batch_size": 1000 if num_rows > 2000 else None,
         "learning_rate": 0.05,
         "num_samples": 1 if several else 5,
-        "restarts": 4 if few or some else 1,
-        "validation_fraction": 0.1 if some else 0.0,
+        "restarts": 4 if few else 1,
+        "validation_fraction": 0.0,
     }
     values |= {key: value for key, value in given.items() if value is not None}
     share, exact = values["validation_fraction"], preset.features is None
