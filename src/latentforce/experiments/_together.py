@@ -55,13 +55,12 @@ def train_together(
     for _ in range(-(-steps // plan.chunk)):
         states, (_, objective, _) = _advance(states, fixed, batches, keys, plan, steps)
         objectives.append(np.asarray(objective)[:, : plan.chunk])
+        now = _assemble(states, fixed)
         if callback is not None:
-            callback(np.asarray(states.step), _assemble(states, fixed))
+            callback(np.asarray(states.step), now)
         if held_out is not None:
-            now = _assemble(states, fixed)
             best = _better(best, (judge(now, held_out, CHECKED).nmll, now))
-    reached = _assemble(states, fixed) if best is None else best[1]
-    return reached, np.concatenate(objectives, axis=1)[:, :steps]
+    return now if best is None else best[1], np.concatenate(objectives, axis=1)[:, :steps]
 
 
 CHECKED = 20  # draws for data that are held out, whose scores are compared between states of one model

@@ -241,10 +241,10 @@ def fixed_normals(model: Model, num_samples: int, seed: int) -> tuple[tuple[Floa
 @cache
 def _halton(num: int, dimension: int, seed: int) -> np.ndarray:
     """Standard normal numbers (num, dimension) that fill space evenly."""
-    from scipy.stats import qmc  # a third of the time that importing the library takes, and training needs none
-
     if dimension == 0:
         return np.zeros((num, 0))
+    from scipy.stats import qmc  # a third of the time that importing the library takes, and training needs none
+
     return ndtri(qmc.Halton(dimension, rng=np.random.default_rng(seed)).random(num))
 
 

@@ -92,5 +92,4 @@ def _reasons(estimator: Any) -> dict[str, str]:
         "restarts": "One: it follows the data."
         if chosen.restarts == 1
         else "Few rows leave open which directions matter: predictions are averaged over several starts.",
-        "validation_fraction": "Rows that each start holds out tell when it begins to follow single ones.",
     }
