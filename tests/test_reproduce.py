@@ -79,6 +79,24 @@ def test_a_failure_costs_one_cell_and_the_rest_is_not_done_again(squares, tmp_pa
     assert reproduce("cube", Setup(seeds=2), tmp_path, shown=False).text == "squares: 0.0, 1.0" and not fewer.seen
 
 
+def test_a_part_of_a_sweep(squares, tmp_path):
+    experiment = squares()
+    assert reproduce("cube", Setup(), tmp_path, only={"number": "2"}, shown=False).text == "squares: 4.0"
+    assert reproduce("cube", Setup(), tmp_path, only={"number": "0"}, shown=False).text == "squares: 0.0, 4.0"
+    assert experiment.seen == [2, 0]
+    with pytest.raises(ValueError, match=r"`only` must name `number` one of 0, 1, 2, 3; got number=7\."):
+        reproduce("cube", Setup(), tmp_path, only={"number": "7"}, shown=False)
+    with pytest.raises(ValueError, match=r"`only` must name one of number; got size=7\."):
+        reproduce("cube", Setup(), tmp_path, only={"size": "7"}, shown=False)
+
+
+def test_parts_of_lists():
+    cells = [{"seeds": [0, 1], "depth": 2}, {"seeds": [2, 3], "depth": 1}]
+    assert _sweep._matching(cells, {"seeds": "3"}) == cells[1:]
+    with pytest.raises(ValueError, match="none has seeds=3 depth=2"):
+        _sweep._matching(cells, {"seeds": "3", "depth": "2"})
+
+
 def test_quick_results_have_a_file_of_their_own(squares, tmp_path):
     squares()
     reproduce("cube", Setup(quick=True), tmp_path, shown=False)
@@ -143,6 +161,10 @@ def test_command_line(tmp_path, capsys):
     assert cli.main(["reproduce", "cube", "--out", str(tmp_path)]) == 0
     assert f"figures are in {tmp_path}" in capsys.readouterr().out
     assert (tmp_path / "cube.json").exists()
+    assert cli.main(["reproduce", "cube", "--out", str(tmp_path), "--only", "number"]) == 2
+    assert "must be KEY=VALUE, got 'number'" in capsys.readouterr().err
+    assert cli.main(["reproduce", "cube", "--out", str(tmp_path), "--only", "number=1"]) == 1
+    assert "got number=1" in capsys.readouterr().err
     assert cli.main(["reproduce", "square", "--out", str(tmp_path)]) == 2
     assert "square" in capsys.readouterr().err
 

@@ -125,6 +125,9 @@ def _reproduce(one: argparse.ArgumentParser) -> None:
     one.add_argument("--seeds", type=_count, metavar="N", help="repetitions (default: as many as the paper's)")
     one.add_argument("--jobs", type=int, default=1, metavar="N", help="pieces of work at a time (default: %(default)s)")
     one.add_argument("--dask", metavar="ADDRESS", help="of a Dask scheduler whose workers do the work")
+    one.add_argument(
+        "--only", nargs="+", type=_pair, metavar="KEY=VALUE", help="a part of the work, such as: set=energy depth=3"
+    )
     one.add_argument("--again", action="store_true", help="measure also what is there already")
     one.add_argument(
         "--out", type=Path, default=Path("reproduced"), metavar="FOLDER", help="for the results (default: %(default)s)"
@@ -168,6 +171,14 @@ def _count(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"must be a positive whole number, got {text!r}")
     return int(text)
+
+
+def _pair(text: str) -> tuple[str, str]:
+    """A name and a value."""
+    key, equals, value = text.partition("=")
+    if not (key and equals and value):
+        raise argparse.ArgumentTypeError(f"must be KEY=VALUE, got {text!r}")
+    return key, value
 
 
 def _devices(text: str) -> int | str:

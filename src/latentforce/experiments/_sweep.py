@@ -5,7 +5,7 @@ import json
 import platform
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, cast, runtime_checkable
 
@@ -76,9 +76,19 @@ def load(name: str) -> Experiment:
 
 
 def reproduce(
-    name: str, setup: Setup, folder: Path, jobs: int | None = 1, *, again: bool = False, shown: bool = True
+    name: str,
+    setup: Setup,
+    folder: Path,
+    jobs: int | None = 1,
+    *,
+    only: Mapping[str, str] | None = None,
+    again: bool = False,
+    shown: bool = True,
 ) -> Page:
     """Measure what is not there yet, write results, tables and figures to `folder`, and return the page.
+
+    `only` names parts of the cells to measure, as text (`{"set": "energy", "depth": "3"}`); the page is of all that is
+    there.
 
     `jobs` cells run at a time; None leaves that, and where they run, to `joblib.parallel_config`, so that a Dask or Ray
     cluster serves as well. Each cell is kept in `NAME.json` as it comes: a sweep that was stopped goes on from there.
@@ -88,7 +98,8 @@ def reproduce(
     record = _Record(folder / f"{stem}.json", name, setup)
     experiment = load(name)
     cells = experiment.cells(setup)
-    missing = [cell for cell in cells if again or _key(cell) not in record.done]
+    wanted = _matching(cells, only or {})
+    missing = [cell for cell in wanted if again or _key(cell) not in record.done]
     errors = []
     with tqdm(
         total=len(cells), initial=len(cells) - len(missing), desc=name, file=sys.stderr, disable=not shown
@@ -105,6 +116,26 @@ def reproduce(
     if errors:
         raise SweepError(f"{len(errors)} of {len(cells)} cells of {name!r} failed; the others are kept. {errors[0]}")
     return page
+
+
+def _matching(cells: list[Cell], only: Mapping[str, str]) -> list[Cell]:
+    """Those with all these values; a list has the values of its parts."""
+
+    def values(cell: Cell, key: str) -> list[str]:
+        value = cell.get(key, [])
+        return [str(part) for part in (value if isinstance(value, list) else [value])]
+
+    for key, value in only.items():
+        there = list(dict.fromkeys(one for cell in cells for one in values(cell, key)))
+        if value not in there:
+            keys = ", ".join(dict.fromkeys(key for cell in cells for key in cell))
+            wanted = f"`{key}` one of {', '.join(there)}" if there else f"one of {keys}"
+            raise ValueError(f"`only` must name {wanted}; got {key}={value}.")
+    chosen = [cell for cell in cells if all(value in values(cell, key) for key, value in only.items())]
+    if not chosen:
+        asked = " ".join(f"{key}={value}" for key, value in only.items())
+        raise ValueError(f"`only` must name cells that there are; none has {asked}.")
+    return chosen
 
 
 def write(page: Page, folder: Path, stem: str) -> list[Path]:
