@@ -353,7 +353,9 @@ def test_rows_held_out_end_the_training():
     noisy = np.sin(6 * data[:, 0]) + generator.standard_normal(120)
     small = {"num_frequencies": 2, "width": 1, "directions": 2, "random_state": 0, "restarts": 1}
     model = lf.LatentForceRegressor(steps=200, learning_rate=0.3, validation_fraction=0.1, **small).fit(data, noisy)
-    assert not model.history_.ended_early
+    scores = model.history_.held_out
+    assert len(scores) - 1 - int(np.argmax(scores)) == 5  # half of the ten chunks: no more to gain
+    assert model.history_.stopped.startswith("no better on held-out data") and not model.history_.ended_early
     held = np.random.default_rng(model.seed_).permutation(120)[:12]
     score = model.log_score(data[held], noisy[held]) + np.log(model.targets_.scale[0])
     assert score == pytest.approx(max(model.history_.held_out), abs=0.02)  # the best of all that there were

@@ -233,13 +233,15 @@ def test_models_are_kept_as_they_were_when_they_predicted_held_out_data_best():
     train, held = [list(zip(x[:, part], y[:, part], strict=True)) for part in (slice(0, 15), slice(15, None))]
     models = [lf.build("lfm-driven", *one, num_frequencies=6) for one in train]
     optimizer, seen = optax.adam(lambda step: 0.01 * 1.15**step), []
-    best, _ = train_together(
-        models, train, optimizer, 60, 1, chunk=10, held_out=held,
+    best, objective = train_together(
+        models, train, optimizer, 120, 1, chunk=10, held_out=held,
         callback=lambda _, now: seen.append(np.asarray(judge(now, held, CHECKED).nmll)),
     )  # fmt: skip
     reached = np.asarray(judge(best, held, CHECKED).nmll)
     np.testing.assert_allclose(reached, np.min(seen, axis=0), rtol=1e-6)
     assert (reached < seen[-1] - 0.1).all()
+    assert len(seen) - 1 - np.argmin(seen, axis=0).max() == 6  # half of the twelve chunks: no more to gain
+    assert objective.shape == (2, 10 * len(seen))
 
 
 def test_uci_rows_that_are_held_out():

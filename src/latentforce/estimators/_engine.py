@@ -245,9 +245,10 @@ def _train(
             show(progress)
             return None if settings.callback is None else settings.callback(progress)
 
-        options |= {"steps": choices.steps, "chunk": max(1, min(100, choices.steps // 10)), "seed": settings.seed}
+        chunk = max(1, min(100, choices.steps // 10))
+        options |= {"steps": choices.steps, "chunk": chunk, "seed": settings.seed}
         options |= {"checkpoint": settings.checkpoint, "every": settings.every, "resume": settings.resume}
-        options |= {"held_out": held_out, "patience": choices.steps}  # to the end: the last steps are the small ones
+        options |= {"held_out": held_out, "patience": patience(choices.steps, chunk)}
         try:
             fitted = fit(model, *_own(devices, rows, sums), callback=watch, devices=settings.devices, **options)
         except TrainingError as error:
@@ -259,6 +260,13 @@ def _train(
     if exact or not closed:
         return fitted
     return Fit(collapse(fitted.model, rows.batch() if sums is None else sums), fitted.history)
+
+
+def patience(steps: int, chunk: int) -> int:
+    """After how many chunks without a better score on rows held out a training ends: those of half of its steps, as
+    the last ones are small, and may gain again what large ones do not.
+    """
+    return -(-steps // (2 * chunk))
 
 
 def _own(devices: Devices, rows: Rows, sums: Statistics | None) -> tuple[Any, Any]:

@@ -12,6 +12,7 @@ from jax import Array
 
 from .._linalg import precise
 from ..depth._model import Model
+from ..estimators._engine import patience
 from ..inference._objectives import Batch, whole
 from ..inference._prediction import Prediction, fixed_normals, mixed
 from ..inference._scores import Scores, scores
@@ -31,8 +32,9 @@ def train_together(
     held_out: list[tuple[np.ndarray, np.ndarray]] | None = None,
     seed: int = 0,
 ) -> tuple[Model, np.ndarray]:
-    """The trained models, stacked, and the objective of each at each step (S, steps). Of each, where there are data
-    `held_out` for it, what it was after the chunk that predicts them best.
+    """The trained models, stacked, and the objective of each at each step done (S, steps). Of each, where there are
+    data `held_out` for it, what it was after the chunk that predicts them best; steps end where none of them has become
+    better for long (`estimators._engine.patience`).
 
     All data sets (x (N,) or (N, D), y (N,)) have the same shape, all models one structure. `fit` without its safety
     net: a model that fails keeps its last good state. After each chunk `callback` sees how many steps each model has
@@ -51,15 +53,18 @@ def train_together(
     begun = [begin(model, plan) for model in models]
     states, fixed = _stack([state for state, _ in begun]), _stack([rest for _, rest in begun])
     keys = jax.random.split(jax.random.key(seed), len(models))
-    objectives, best = [], None
-    for _ in range(-(-steps // plan.chunk)):
+    objectives, best, gained = [], None, 0
+    for count in range(-(-steps // plan.chunk)):
         states, (_, objective, _) = _advance(states, fixed, batches, keys, plan, steps)
         objectives.append(np.asarray(objective)[:, : plan.chunk])
         now = _assemble(states, fixed)
         if callback is not None:
             callback(np.asarray(states.step), now)
         if held_out is not None:
-            best = _better(best, (judge(now, held_out, CHECKED).nmll, now))
+            before, best = best, _better(best, (judge(now, held_out, CHECKED).nmll, now))
+            gained = count if before is None or np.any(best[0] < before[0]) else gained
+            if count - gained >= patience(steps, plan.chunk):
+                break
     return now if best is None else best[1], np.concatenate(objectives, axis=1)[:, :steps]
 
 
@@ -90,7 +95,11 @@ def _columns(data: list[tuple[np.ndarray, np.ndarray]], dtype: Any) -> tuple[Arr
 
 @partial(jax.jit, static_argnames=("plan", "steps"))
 def _advance(states: Any, fixed: Any, batches: Batch, keys: Array, plan: Plan, steps: int) -> Any:
-    return jax.vmap(lambda *job: advance(*job, plan, steps))(states, fixed, batches, keys)
+    """Of all models at once; one after the other on a CPU, which has no more to give than one of them takes."""
+    jobs = states, fixed, batches, keys
+    if jax.default_backend() == "cpu":
+        return jax.lax.map(lambda job: advance(*job, plan, steps), jobs)
+    return jax.vmap(lambda *job: advance(*job, plan, steps))(*jobs)
 
 
 _assemble = jax.jit(jax.vmap(assemble))
