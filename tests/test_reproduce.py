@@ -197,6 +197,13 @@ def test_uci_cells():
         uci.cells(Setup(data=_sweep.Path("nowhere")))
 
 
+def test_uci_takes_what_estimators_choose_for_few_rows():
+    x, y = uci.load("friedman", None, 400)
+    ours = uci.SETTINGS["ours"]
+    assert ours.effort_on(x, 4000) == (2000, 4, 0.0) and ours.effort_on(np.tile(x, (2, 1)), 4000) == (8000, 1, 0.0)
+    assert [ours.build(x, y, 1, M).layers[0].features.num_frequencies for M in (3, 20)] == [3, 10]
+
+
 def test_uci_splits():
     x, y = uci.load("friedman", None)
     one, other = uci.split(x, y, 0), uci.split(x, y, 1)
