@@ -81,20 +81,22 @@ def test_a_failure_costs_one_cell_and_the_rest_is_not_done_again(squares, tmp_pa
 
 def test_a_part_of_a_sweep(squares, tmp_path):
     experiment = squares()
-    assert reproduce("cube", Setup(), tmp_path, only={"number": "2"}, shown=False).text == "squares: 4.0"
-    assert reproduce("cube", Setup(), tmp_path, only={"number": "0"}, shown=False).text == "squares: 0.0, 4.0"
+    assert reproduce("cube", Setup(), tmp_path, only=[("number", "2")], shown=False).text == "squares: 4.0"
+    assert reproduce("cube", Setup(), tmp_path, only=[("number", "0")], shown=False).text == "squares: 0.0, 4.0"
     assert experiment.seen == [2, 0]
     with pytest.raises(ValueError, match=r"`only` must name `number` one of 0, 1, 2, 3; got number=7\."):
-        reproduce("cube", Setup(), tmp_path, only={"number": "7"}, shown=False)
+        reproduce("cube", Setup(), tmp_path, only=[("number", "7")], shown=False)
     with pytest.raises(ValueError, match=r"`only` must name one of number; got size=7\."):
-        reproduce("cube", Setup(), tmp_path, only={"size": "7"}, shown=False)
+        reproduce("cube", Setup(), tmp_path, only=[("size", "7")], shown=False)
 
 
 def test_parts_of_lists():
     cells = [{"seeds": [0, 1], "depth": 2}, {"seeds": [2, 3], "depth": 1}]
-    assert _sweep._matching(cells, {"seeds": "3"}) == cells[1:]
+    assert _sweep._matching(cells, [("seeds", "3")]) == cells[1:]
+    assert _sweep._matching(cells, [("depth", "1"), ("depth", "2"), ("seeds", "0")]) == cells[:1]
+    assert _sweep._matching(cells, []) == cells
     with pytest.raises(ValueError, match="none has seeds=3 depth=2"):
-        _sweep._matching(cells, {"seeds": "3", "depth": "2"})
+        _sweep._matching(cells, [("seeds", "3"), ("depth", "2")])
 
 
 def test_quick_results_have_a_file_of_their_own(squares, tmp_path):

@@ -126,7 +126,12 @@ def _reproduce(one: argparse.ArgumentParser) -> None:
     one.add_argument("--jobs", type=int, default=1, metavar="N", help="pieces of work at a time (default: %(default)s)")
     one.add_argument("--dask", metavar="ADDRESS", help="of a Dask scheduler whose workers do the work")
     one.add_argument(
-        "--only", nargs="+", type=_pair, metavar="KEY=VALUE", help="a part of the work, such as: set=energy depth=3"
+        "--only",
+        nargs="+",
+        type=_pair,
+        default=[],
+        metavar="KEY=VALUE",
+        help="a part of the work, such as: set=energy set=yacht depth=3",
     )
     one.add_argument("--again", action="store_true", help="measure also what is there already")
     one.add_argument(

@@ -19,11 +19,11 @@ def run(options: Namespace) -> Outcome:
     from ..experiments._sweep import Setup, reproduce  # here: the list need not wait for it
 
     setup = Setup(options.quick, options.data, options.seeds)
-    only, texts = dict(options.only or ()), {}
+    texts = {}
     with _where(options.dask) as jobs:
         for name in EXPERIMENTS if options.name == "all" else [options.name]:
             shown = not options.json and sys.stderr.isatty()
-            how: dict[str, Any] = {"only": only, "again": options.again, "shown": shown}
+            how: dict[str, Any] = {"only": options.only, "again": options.again, "shown": shown}
             page = reproduce(name, setup, options.out, jobs or options.jobs, **how)
             texts[name] = page.text
     said = "\n\n".join([*texts.values(), f"Results, tables and figures are in {options.out}."])

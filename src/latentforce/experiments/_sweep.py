@@ -5,7 +5,7 @@ import json
 import platform
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, cast, runtime_checkable
 
@@ -81,14 +81,14 @@ def reproduce(
     folder: Path,
     jobs: int | None = 1,
     *,
-    only: Mapping[str, str] | None = None,
+    only: Iterable[tuple[str, str]] = (),
     again: bool = False,
     shown: bool = True,
 ) -> Page:
     """Measure what is not there yet, write results, tables and figures to `folder`, and return the page.
 
-    `only` names parts of the cells to measure, as text (`{"set": "energy", "depth": "3"}`); the page is of all that is
-    there.
+    `only` says what the cells to measure have, as text (`[("set", "energy"), ("set", "yacht"), ("depth", "3")]`: three
+    layers on either set); the page is of all that is there.
 
     `jobs` cells run at a time; None leaves that, and where they run, to `joblib.parallel_config`, so that a Dask or Ray
     cluster serves as well. Each cell is kept in `NAME.json` as it comes: a sweep that was stopped goes on from there.
@@ -98,11 +98,11 @@ def reproduce(
     record = _Record(folder / f"{stem}.json", name, setup)
     experiment = load(name)
     cells = experiment.cells(setup)
-    wanted = _matching(cells, only or {})
+    wanted = _matching(cells, list(only))
     missing = [cell for cell in wanted if again or _key(cell) not in record.done]
     errors = []
     with tqdm(
-        total=len(cells), initial=len(cells) - len(missing), desc=name, file=sys.stderr, disable=not shown
+        total=len(wanted), initial=len(wanted) - len(missing), desc=name, file=sys.stderr, disable=not shown
     ) as bar:
         for cell, result, seconds in _measured(name, missing, setup.data, jobs):
             if "error" in result:
@@ -114,27 +114,28 @@ def reproduce(
     page = experiment.present(results) if results else Page("", {})
     write(page, folder, stem)
     if errors:
-        raise SweepError(f"{len(errors)} of {len(cells)} cells of {name!r} failed; the others are kept. {errors[0]}")
+        raise SweepError(f"{len(errors)} of {len(wanted)} cells of {name!r} failed; the others are kept. {errors[0]}")
     return page
 
 
-def _matching(cells: list[Cell], only: Mapping[str, str]) -> list[Cell]:
-    """Those with all these values; a list has the values of its parts."""
+def _matching(cells: list[Cell], only: list[tuple[str, str]]) -> list[Cell]:
+    """Those that have, of each key, one of its values; a list has the values of its parts."""
 
     def values(cell: Cell, key: str) -> list[str]:
         value = cell.get(key, [])
         return [str(part) for part in (value if isinstance(value, list) else [value])]
 
-    for key, value in only.items():
+    for key, value in only:
         there = list(dict.fromkeys(one for cell in cells for one in values(cell, key)))
         if value not in there:
             keys = ", ".join(dict.fromkeys(key for cell in cells for key in cell))
             wanted = f"`{key}` one of {', '.join(there)}" if there else f"one of {keys}"
             raise ValueError(f"`only` must name {wanted}; got {key}={value}.")
-    chosen = [cell for cell in cells if all(value in values(cell, key) for key, value in only.items())]
+    asked = {key: {value for same, value in only if same == key} for key, _ in only}
+    chosen = [cell for cell in cells if all(not some.isdisjoint(values(cell, key)) for key, some in asked.items())]
     if not chosen:
-        asked = " ".join(f"{key}={value}" for key, value in only.items())
-        raise ValueError(f"`only` must name cells that there are; none has {asked}.")
+        said = " ".join(f"{key}={value}" for key, value in only)
+        raise ValueError(f"`only` must name cells that there are; none has {said}.")
     return chosen
 
 
