@@ -245,7 +245,7 @@ def _train(
             show(progress)
             return None if settings.callback is None else settings.callback(progress)
 
-        chunk = max(1, min(100, choices.steps // 10))
+        chunk = looked_at(choices.steps)
         options |= {"steps": choices.steps, "chunk": chunk, "seed": settings.seed}
         options |= {"checkpoint": settings.checkpoint, "every": settings.every, "resume": settings.resume}
         options |= {"held_out": held_out, "patience": patience(choices.steps, chunk)}
@@ -260,6 +260,11 @@ def _train(
     if exact or not closed:
         return fitted
     return Fit(collapse(fitted.model, rows.batch() if sums is None else sums), fitted.history)
+
+
+def looked_at(steps: int) -> int:
+    """After how many steps each a training is looked at: scored on rows held out, shown, and asked whether to go on."""
+    return max(1, min(100, steps // 10))
 
 
 def patience(steps: int, chunk: int) -> int:

@@ -16,7 +16,7 @@ from ..depth._likelihoods import Gaussian
 from ..depth._model import Model
 from ..dynamics._filters import FirstOrder
 from ..estimators._choices import Choices, choose, few_rows
-from ..estimators._engine import Rows, divided
+from ..estimators._engine import Rows, divided, looked_at
 from ..files._tables import read_table
 from ..inference._steps import adam
 from ..presets import build
@@ -29,7 +29,6 @@ BUILT_IN = ("diabetes", "friedman")
 RANGE, INTERVAL = 3.0, (-1.0, 4.0)  # of the inputs, and of the paper's features
 BATCH = 1000  # rows of a step, where there are more than twice as many
 GROUP = 5  # splits that are trained at once
-CHUNK = 100  # steps between two looks at rows that are held out
 SCORES = {"rmse": "RMSE", "nmll": "NMLL"}
 COLUMNS = 3  # of panels in a picture
 Data = tuple[np.ndarray, np.ndarray]  # inputs (N, D) and targets (N,)
@@ -158,7 +157,7 @@ def measure(cell: Cell, data: Path | None) -> dict[str, Any]:
     optimizer = adam(setting.learning_rate, steps if setting.decay else None, textbook=not setting.decay)
     fitted, objective = train_together(
         models, train, optimizer, steps, setting.num_samples, batch_size=batch,
-        held_out=held or None, chunk=min(CHUNK, steps // 10) if held else 500,
+        held_out=held or None, chunk=looked_at(steps) if held else 500,
     )  # fmt: skip
     reached = judge(fitted, [one.test for one in splits], 100, members)
     table = {"rmse": scales * np.asarray(reached.rmse), "nmll": np.log(scales) + np.asarray(reached.nmll)}
