@@ -302,6 +302,8 @@ CLAIMS = (
     ("dlfm-vfrf-2", "iddgp-2", "the paper: so on energy, power and naval"),
     ("dlfm-vfrf-2", "dlfm-vfrf-1", "the paper: more layers are generally better"),
     ("dlfm-vfrf-3", "dlfm-vfrf-2", "the paper: more layers are generally better"),
+    ("iddgp-3", "iddgp-2", "the paper: more layers are generally better"),
+    ("dlfm-vfrf-3", "iddgp-3", "as with two layers"),
     ("dlfm-driven-2", "dlfm-vfrf-2", "driven against the paper's features, all else equal"),
     ("ours-2", "dlfm-vfrf-2", "ours against the paper's model"),
     ("ours-2", f"{PEER}-2", "ours against gpytorch's deep GP with 100 inducing points"),
