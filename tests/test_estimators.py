@@ -367,11 +367,13 @@ def test_rows_held_out_end_the_training():
 
 
 def test_choices_for_few_rows():
-    rows = {20: (3, 10, 13, 4), 455: (3, 10, 13, 4), 1351: (3, 10, 13, 4), 1352: (8, 20, 26, 1), 9999: (8, 20, 26, 1)}
-    for num_rows, expected in rows.items():
+    narrow, wide = (3, 10, 13), (8, 20, 26)
+    for num_rows, expected in {20: narrow, 455: narrow, 1351: narrow, 1352: wide, 2000: wide, 2001: wide}.items():
         chosen = choose("dlfm-driven", num_rows, 13, collapses=True)
-        assert (chosen.width, chosen.num_frequencies, chosen.directions, chosen.restarts) == expected
+        assert (chosen.width, chosen.num_frequencies, chosen.directions) == expected
+        assert (chosen.restarts, chosen.steps) == ((4, 2000) if num_rows <= 2000 else (1, 4000))
         assert (chosen.batch_size is None) == (num_rows <= 2000)
+    assert choose("dlfm-driven", 3000, 20, collapses=True).restarts == 4  # below 8 D^2
     assert [choose("dlfm-driven", n, 4, collapses=True).directions for n in (499, 500)] == [4, 8]
     for name in ("lfm-driven", "dgp", "exact-gp"):  # one layer; and kernels of all inputs at once, without directions
         assert choose(name, 455, 13, collapses=True).restarts == 1

@@ -7,6 +7,7 @@ from ..presets import PRESETS
 
 MOST_FEATURES = 2000  # whose Gram matrix is factorised in every step
 FEW = 500  # rows, for any number of columns
+WHOLE = 2000  # rows that a step sees all of
 
 
 @dataclass(frozen=True)
@@ -44,8 +45,18 @@ GIVABLE = tuple(field.name for field in fields(Choices) if field.name != "optimi
 
 def few_rows(name: str, num_rows: int, num_columns: int) -> bool:
     """Whether a deep model with learned directions has so few rows that it could follow single ones."""
+    return _searches(name, num_columns) and num_rows < max(8 * num_columns**2, FEW)
+
+
+def averaged(name: str, num_rows: int, num_columns: int) -> bool:
+    """Whether rows leave open which directions a deep model takes: then predictions are of several starting points."""
+    return few_rows(name, num_rows, num_columns) or (_searches(name, num_columns) and num_rows <= WHOLE)
+
+
+def _searches(name: str, num_columns: int) -> bool:
+    """Whether a model is deep and has directions to learn."""
     preset = PRESETS[name]
-    return preset.deep and not preset.joint and num_columns > 1 and num_rows < max(8 * num_columns**2, FEW)
+    return preset.deep and not preset.joint and num_columns > 1
 
 
 def choose(name: str, num_rows: int, num_columns: int, collapses: bool, **given: Any) -> Choices:
@@ -57,11 +68,12 @@ def choose(name: str, num_rows: int, num_columns: int, collapses: bool, **given:
     all targets observed), one layer of not too many features needs no q to be learned.
 
     Directions are not integrated over, and with few rows they can follow the noise. In shallow models they have no more
-    weights than a quarter of the rows. Deep models of few rows (below 8 D^2, or 500) have one direction for each input,
-    are narrow and have fewer features; and as few rows leave open which directions matter, predictions are averaged
-    over several starting points.
+    weights than a quarter of the rows. In deep models up to 2000 rows leave open which directions matter: rather than
+    to follow one choice to its end, predictions are averaged over shorter trainings from several starting points. With
+    few rows (below 8 D^2, or 500) they also have one direction for each input, are narrow and have fewer features.
     """
     preset, several, few = PRESETS[name], num_columns > 1, few_rows(name, num_rows, num_columns)
+    many_starts = averaged(name, num_rows, num_columns)
     projected = several and not preset.joint
     supported = (1 if few else 2) * num_columns if preset.deep else max(num_rows // (4 * num_columns), 2)
     values: dict[str, Any] = {
@@ -69,11 +81,11 @@ def choose(name: str, num_rows: int, num_columns: int, collapses: bool, **given:
         "num_frequencies": (10 if few else 20) if several else 40,
         "directions": min(2 * num_columns, supported) if projected else None,
         "covariance": "block" if projected else "full",
-        "steps": (2000 if few else 4000) if preset.deep else 1000,
-        "batch_size": 1000 if num_rows > 2000 else None,
+        "steps": (2000 if many_starts else 4000) if preset.deep else 1000,
+        "batch_size": 1000 if num_rows > WHOLE else None,
         "learning_rate": 0.05,
         "num_samples": 1 if several else 5,
-        "restarts": 4 if few else 1,
+        "restarts": 4 if many_starts else 1,
         "validation_fraction": 0.0,
     }
     values |= {key: value for key, value in given.items() if value is not None}

@@ -49,8 +49,9 @@ class LatentForceRegressor(RegressorMixin, LatentForceEstimator):
     - `filter`: "first", "second", or a filter in the units of the one input column.
     - `likelihood`: "gaussian" (None), "student-t", "heteroscedastic" or "poisson".
     - `steps`, `batch_size`, `learning_rate`, `num_samples`, `checkpoint`, `every`, `resume`: as for
-      [`latentforce.fit`][]; `restarts`: from how many starting points; predictions are of
-      all the models they lead to together, parameters, forces and layers are those of the best.
+      [`latentforce.fit`][]; `restarts`: from how many starting points (four for deep models of several inputs and up to
+      2000 rows); predictions are of all the models they lead to together, parameters, forces and layers are those of
+      the best.
     - `validation_fraction`: the share of rows (of equal weight) held out from the training of an approximate model,
       to take its state where they are predicted best; 0 for none.
     - `devices`: None for one, a number, or "all", also those of other processes (see [`latentforce.distribute`][]),
