@@ -1,6 +1,7 @@
 """Sweeps as such: they are kept as they come, go on where they stopped, and run wherever joblib sends them."""
 
 import json
+import re
 import subprocess
 import sys
 
@@ -233,6 +234,26 @@ def test_uci_small(tmp_path):
     assert "where their ranks are 1.91 apart" in page.text  # Demšar's table: q = 2.343 for three models
     assert [len(page.figures[score].axes) for score in ("rmse", "nmll")] == [3, 3]
     assert uci.present(rows[:1]).text
+
+
+def test_uci_models_are_compared_on_the_splits_that_they_share():
+    def row(name, model, seeds, score):
+        cell = {"set": name, "model": model, "depth": 2, "seeds": seeds}
+        return Measured(cell, {"rmse": [score + seed for seed in seeds], "nmll": [score + seed for seed in seeds]})
+
+    sets = ("boston", "energy", "yacht")
+    rows = [
+        row(name, *model) for name in sets for model in (("ours", [3, 9], 1), ("dgp", [0, 1, 3], 2), ("iddgp", [3], 3))
+    ]
+    rows += [row(name, "ours", [0], 1) for name in sets]
+    found = uci.gather(rows)
+    assert found["boston"]["ours-2"] == {"seeds": [0, 3, 9], "rmse": [1, 4, 10], "nmll": [1, 4, 10]}
+    assert np.mean(found["boston"]["ours-2"]["rmse"]) > np.mean(found["boston"]["dgp-2"]["rmse"])  # by harder splits
+    ranked = re.findall(r"^\| (\S+-2) +\| (\S+)", uci.ranks(found), re.MULTILINE)
+    assert ranked == [("ours-2", "1.000"), ("dgp-2", "2.000"), ("iddgp-2", "3.000")]
+    for name in sets:
+        found[name]["dgp-2"] |= {"seeds": [7, 8, 9]}
+    assert not uci.ranks(found)
 
 
 def test_models_are_kept_as_they_were_when_they_predicted_held_out_data_best():

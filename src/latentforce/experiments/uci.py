@@ -231,8 +231,8 @@ def gather(results: list[Measured]) -> dict[str, dict[str, dict[str, Any]]]:
         results, key=lambda row: (row.cell["set"], place[row.cell["model"]], row.cell["depth"], row.cell["seeds"])
     ):
         row = found.setdefault(cell["set"], {}).setdefault(label(cell), {})
-        for score in SCORES:
-            row[score] = row.get(score, []) + result[score]
+        for part, values in {"seeds": cell["seeds"], **{score: result[score] for score in SCORES}}.items():
+            row[part] = row.get(part, []) + values
     return found
 
 
@@ -278,13 +278,17 @@ def scores_table(found: dict[str, dict[str, dict[str, Any]]], score: str) -> str
 
 
 def ranks(found: dict[str, dict[str, dict[str, Any]]]) -> str:
-    """Mean ranks over sets by NMLL, for the models that all sets have, and Nemenyi's critical difference at 5 %."""
+    """Mean ranks over sets, for the models that all sets have, and Nemenyi's critical difference at 5 %.
+
+    Of each set only those splits count that all of these models have: means over others would not be comparable.
+    """
     names = [name for name in next(iter(found.values())) if all(name in row for row in found.values())]
-    if len(found) < 3 or len(names) < 3:
+    comparable = len(names) >= 3 and all(_shared([row[name] for name in names], "rmse").size for row in found.values())
+    if len(found) < 3 or not comparable:
         return ""
     rows = []
     for score, called in SCORES.items():
-        means = np.array([[np.mean(row[name][score]) for name in names] for row in found.values()])
+        means = np.array([np.mean(_shared([row[name] for name in names], score), axis=1) for row in found.values()])
         average = rankdata(means, axis=1).mean(axis=0)
         p = friedmanchisquare(*means.T).pvalue
         rows.append((called, average, p))
@@ -293,8 +297,8 @@ def ranks(found: dict[str, dict[str, dict[str, Any]]]) -> str:
     lines = [[name, *(float(average[i]) for _, average, _ in rows)] for i, name in enumerate(names)]
     lines.sort(key=lambda line: line[2])
     tests = ", ".join(f"{called} p = {p:.1e}" for called, _, p in rows)
-    head = f"Mean ranks over {n} sets (1 is best). Friedman's test: {tests}. Two models differ at the 5 % level"
-    return f"{head} where their ranks are {critical:.2f} apart (Nemenyi).\n\n" + table(
+    head = f"Mean ranks over {n} sets, by the splits that all have (1 is best). Friedman's test: {tests}. Two models"
+    return f"{head} differ at the 5 % level where their ranks are {critical:.2f} apart (Nemenyi).\n\n" + table(
         ["model", *(f"rank by {called}" for called in SCORES.values())], lines
     )
 
@@ -315,20 +319,29 @@ def verdict(found: dict[str, dict[str, dict[str, Any]]]) -> str:
     """For each comparison, the sets on which the first has the better mean."""
     lines = []
     for first, second, about in CLAIMS:
-        both = [one for one, row in found.items() if first in row and second in row]
+        both = [
+            one for one, row in found.items()
+            if first in row and second in row and _shared([row[first], row[second]], "rmse").size
+        ]  # fmt: skip
         if both:
             parts = []
             for score, called in SCORES.items():
-                better = [one for one in both if _ahead(found[one][first][score], found[one][second][score])]
+                better = [one for one in both if _ahead(found[one][first], found[one][second], score)]
                 parts.append(f"{called} on {len(better)} of {len(both)} ({', '.join(better) or 'none'})")
             lines.append(f"- `{first}` before `{second}` by {'; by '.join(parts)}. ({about})")
     return "\n".join(lines)
 
 
-def _ahead(first: list[float], second: list[float]) -> bool:
+def _ahead(first: dict[str, Any], second: dict[str, Any], score: str) -> bool:
     """Whether the first is lower on the splits that both have."""
-    count = min(len(first), len(second))
-    return float(np.mean(first[:count])) < float(np.mean(second[:count]))
+    better, worse = np.mean(_shared([first, second], score), axis=1)
+    return bool(better < worse)
+
+
+def _shared(rows: list[dict[str, Any]], score: str) -> np.ndarray:
+    """Scores (models, splits) on the splits that all have."""
+    seeds = sorted(set.intersection(*(set(row["seeds"]) for row in rows)))
+    return np.array([[row[score][row["seeds"].index(seed)] for seed in seeds] for row in rows])
 
 
 def draw(found: dict[str, dict[str, dict[str, Any]]], score: str) -> Figure:
