@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 
+import jax
 import joblib
 import numpy as np
 import optax
@@ -13,9 +14,11 @@ from matplotlib.figure import Figure
 
 import latentforce as lf
 from latentforce import cli
-from latentforce.experiments import EXPERIMENTS, _sweep, multistep, uci
+from latentforce.experiments import EXPERIMENTS, _sweep, _together, multistep, uci
 from latentforce.experiments._sweep import Measured, Page, Setup, SweepError, plain, reproduce
 from latentforce.experiments._together import CHECKED, judge, train_together
+from latentforce.inference._prediction import mixed
+from latentforce.inference._scores import scores
 
 
 class Squares:
@@ -254,6 +257,18 @@ def test_uci_models_are_compared_on_the_splits_that_they_share():
     for name in sets:
         found[name]["dgp-2"] |= {"seeds": [7, 8, 9]}
     assert not uci.ranks(found)
+
+
+def test_models_are_judged_in_blocks_of_rows(monkeypatch, x64):
+    rng = np.random.default_rng(0)
+    x, y = rng.uniform(size=(23, 2)), rng.standard_normal(23)
+    members = [lf.build("dlfm-driven", x, y, num_frequencies=3, directions=3, seed=seed) for seed in (0, 1)]
+    stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *members)
+    monkeypatch.setattr(_together, "BLOCK", 7)
+    found = judge(stacked, [(x, y)], 5, members=2)
+    wanted = scores(mixed([lf.predict(member, x, num_samples=5) for member in members]), y[:, None])
+    for name in ("rmse", "nmll", "coverage"):
+        np.testing.assert_allclose(getattr(found, name)[0], getattr(wanted, name), rtol=1e-10)
 
 
 def test_models_are_kept_as_they_were_when_they_predicted_held_out_data_best():

@@ -68,6 +68,7 @@ def train_together(
     return now if best is None else best[1], np.concatenate(objectives, axis=1)[:, :steps]
 
 
+BLOCK = 1000  # rows whose samples are predicted at once
 CHECKED = 20  # draws for data that are held out, whose scores are compared between states of one model
 
 
@@ -109,11 +110,21 @@ _assemble = jax.jit(jax.vmap(assemble))
 def _judge(models: Model, x: Array, y: Array, normals: tuple[Array, ...]) -> Scores:
     def one(job: tuple[Model, Array, Array]) -> Scores:
         group, x, y = job
-        count = jax.tree.leaves(group)[0].shape[0]
-        members: list[Model] = [jax.tree.map(lambda leaf, i=i: leaf[i], group) for i in range(count)]
-        return scores(mixed([Prediction(*member.moments(x, normals), member.likelihood) for member in members]), y)
+        means, variances = jax.lax.map(lambda member: _moments(member, x, normals), group)
+        noises = [jax.tree.map(lambda leaf, i=i: leaf[i], group.likelihood) for i in range(len(means))]
+        return scores(mixed([Prediction(*each) for each in zip(means, variances, noises, strict=True)]), y)
 
     return jax.lax.map(one, (models, x, y))  # one after the other: all samples of all rows of all models are too many
+
+
+def _moments(model: Model, x: Array, normals: tuple[Array, ...]) -> tuple[Array, Array]:
+    """Means and variances (S, N, P), some rows at a time: the features of all samples of many rows are gigabytes."""
+    num, size = len(x), min(len(x), BLOCK)
+    blocks = jnp.resize(x, (-(-num // size), size, x.shape[1]))  # repeats the first rows where the last block has none
+    means, variances = (
+        jnp.concatenate(part, axis=1) for part in jax.lax.map(lambda rows: model.moments(rows, normals), blocks)
+    )
+    return means[:, :num], variances[:, :num]
 
 
 def _stack(trees: list[Any]) -> Any:
