@@ -195,12 +195,16 @@ def test_multistep_small():
     assert "| 2.000 ± 1.414 " in page.text and "0.095 ± 0.010" in page.text
 
 
-def test_uci_cells():
+def test_uci_cells(tmp_path):
     full = uci.cells(Setup())
     assert {cell["set"] for cell in full} == set(uci.BUILT_IN) and {cell["depth"] for cell in full} == {1, 2, 3}
-    assert {cell["model"] for cell in full} == {*uci.SETTINGS, uci.PEER}
+    assert {cell["model"] for cell in full} == {*uci.SETTINGS, uci.PEER} - {uci.WIDE}  # the built-in sets are small
     with pytest.raises(ValueError, match=r"`data` must be a folder with boston\.csv\.gz"):
         uci.cells(Setup(data=_sweep.Path("nowhere")))
+    for name in ("power", "yacht"):
+        (tmp_path / f"{name}.csv.gz").touch()
+    wide = [cell for cell in uci.cells(Setup(data=tmp_path)) if cell["model"] == uci.WIDE]
+    assert {(cell["set"], cell["depth"]) for cell in wide} == {("power", 2)} and len(wide) == 2
 
 
 def test_uci_takes_what_estimators_choose_for_few_rows():
@@ -208,6 +212,10 @@ def test_uci_takes_what_estimators_choose_for_few_rows():
     ours = uci.SETTINGS["ours"]
     assert ours.effort_on(x, 4000) == ours.effort_on(np.tile(x, (5, 1)), 4000) == (2000, 4, 0.0)
     assert ours.effort_on(np.tile(x, (6, 1)), 4000) == (8000, 1, 0.0)
+    many = np.tile(x, (6, 1))
+    assert uci.SETTINGS[uci.WIDE].effort_on(many, 4000) == (2000, 4, 0.0)
+    found = [uci.SETTINGS[name].choices(many).directions for name in ("ours", uci.WIDE)]
+    assert found == [16, 32] and uci.SETTINGS[uci.WIDE].choices(np.tile(x, (6, 2))).directions == uci.WIDEST
     assert [ours.build(x, y, 1, M).layers[0].features.num_frequencies for M in (3, 20)] == [3, 10]
 
 
