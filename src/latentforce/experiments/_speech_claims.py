@@ -51,7 +51,7 @@ def difference(found: Found, first: str, second: str, size: int) -> str:
     words, better = [], []
     for score, called in SCORES.items():
         gap = one[score][here, -1] - other[score][there, -1]
-        words.append(f"{called} {uncertain(gap) if len(gap) > 1 else f'{gap[0]:.3f}'}")
+        words.append(f"{called} {uncertain(gap)}")
         better += [called] if gap.mean() < 0 else []
     judged = f"better in {better[0]} only" if len(better) == 1 else "better in both" if better else "better in neither"
     return f"M = {size}: {', '.join(words)}, {judged}"

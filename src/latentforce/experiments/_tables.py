@@ -49,12 +49,13 @@ def spread(values: Any, digits: int = 3) -> str:
 
 
 def uncertain(values: Any, digits: int = 3) -> str:
-    """Mean ± standard error of the mean.
+    """Mean ± standard error of the mean; a single number as it is.
 
     !!! example
 
-        >>> uncertain([1.0, 2.0, 3.0, 2.0], 2)
-        '2.00 ± 0.41'
+        >>> uncertain([1.0, 2.0, 3.0, 2.0], 2), uncertain([1.0], 2)
+        ('2.00 ± 0.41', '1.00')
     """
     values = np.asarray(values, float)
-    return f"{values.mean():.{digits}f} ± {values.std(ddof=1) / values.size**0.5:.{digits}f}"
+    error = f" ± {values.std(ddof=1) / values.size**0.5:.{digits}f}" if values.size > 1 else ""
+    return f"{values.mean():.{digits}f}{error}"
