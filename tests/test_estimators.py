@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from datetime import date
 
 import equinox as eqx
 import jax
@@ -10,6 +11,7 @@ import pandas as pd
 import polars as pl
 import pytest
 from sklearn.base import clone
+from sklearn.metrics import r2_score
 from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -142,6 +144,12 @@ def test_targets_that_were_not_observed():
     seen = ~np.isnan(y)
     assert np.sqrt(np.mean((mean - y)[seen[:, 1], 1] ** 2)) < 100
     assert np.isfinite(model.log_score(X, y))
+    each = [r2_score(y[rows, k], mean[rows, k]) for k, rows in enumerate(seen.T)]
+    assert model.score(X, y) == pytest.approx(np.mean(each)) and each[0] > 0.9
+    with pytest.raises(ValueError, match=r"contains NaN. Where targets .* give `y` as a table \(N, 1\)"):
+        model.fit(X, y[:, 1])
+    with pytest.raises(ValueError, match=r"`y` must be numbers, got text .* LatentForceClassifier"):
+        model.fit(X, np.where(Y > 0, "up", "down"))
     y[:, 1] = np.nan
     with pytest.raises(ValueError, match="`y` must have a number somewhere in each column"):
         model.fit(X, y)
@@ -170,6 +178,10 @@ def test_data_frames():
         model.predict(data.assign(site="east"))
     with pytest.raises(ValueError, match="feature names"):
         model.predict(data.rename(columns={"load": "weight"}))
+    days = Table.of(pd.DataFrame({"day": [date(2024, 1, 1 + k) for k in range(5)]}))
+    assert days.columns[0].kind == "time" and days.columns[0].span == 4 * 86400
+    with pytest.raises(ValueError, match=r"must have times in column 'day', .*: got '2024-01-01'"):
+        model.predict(data.assign(day=data["day"].astype(str).astype(object)))
     with pytest.raises(ValueError, match="must have numbers in column 'load'"):
         model.predict(data.assign(load="much"))
     with pytest.raises(ValueError, match="NaN or infinity in column 'load', row 2"):
@@ -180,6 +192,8 @@ def test_columns_that_say_nothing_or_too_much():
     constant = quick().fit(np.hstack([X, np.full((40, 1), 3.0)]), Y)
     assert constant.table_.names == ["x0"]
     assert quick().fit(np.ones((10, 2)), np.arange(10.0)).predict(np.ones((2, 2))).shape == (2,)
+    with pytest.raises(ValueError, match=r"without gaps, got (NoneType|float) and str in column 'name'"):
+        Table.of(pd.DataFrame({"name": np.array(["north", None, "south"], object)}))
     text = pd.DataFrame({"name": [f"row {k}" for k in range(60)]})
     with pytest.raises(ValueError, match="column 'name' of text with 60 different values"):
         Table.of(text)
@@ -338,6 +352,11 @@ def test_weights_are_repetitions_also_in_deep_models():
         ({"likelihood": "normal"}, "`likelihood` must be one of None, gaussian"),
         ({"interval": (2.0, 3.0)}, "`interval` must hold all training inputs, got"),
         ({"precision": "half"}, "`precision` must be one of float32, float64, got 'half'"),
+        ({"interval": 5}, "`interval` must be a pair .*, got 5"),
+        ({"restarts": 0}, "`restarts` must be a whole number of at least 1, got 0"),
+        ({"steps": "many"}, "`steps` must be a whole number of at least 1, got 'many'"),
+        ({"learning_rate": -1.0}, "`learning_rate` must be finite and not negative, got -1.0"),
+        ({"likelihood": "poisson", "model": "gp-driven", "num_frequencies": 2}, "`y` must be counts"),
     ],
 )
 def test_bad_options(options, message):

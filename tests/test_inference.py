@@ -11,11 +11,24 @@ import scipy.stats
 
 import latentforce as lf
 from latentforce._parameters import constrain, roles, unconstrain
+from latentforce.depth._likelihoods import NOISE_FLOOR
+from latentforce.depth._model import layered
+from latentforce.inference._prediction import Prediction
 
 pytestmark = pytest.mark.usefixtures("x64")
 elbo = jax.jit(lf.elbo, static_argnums=3)  # one program, not one for each operation
 X = np.linspace(0.0, 1.0, 16)
 Y = np.sin(6 * X)
+GAPS = np.where(np.arange(16) == 3, np.nan, Y)
+KEY = jax.random.key(0)
+
+
+def shallow(**options):
+    return lf.build("lfm-driven", X, Y, num_frequencies=2, **options)
+
+
+def batch(y):
+    return lf.whole(jnp.asarray(X)[:, None], jnp.asarray(y).reshape(16, -1))
 
 
 @pytest.fixture(scope="module")
@@ -211,7 +224,7 @@ def test_the_heteroscedastic_likelihood():
     level = scipy.stats.norm(0.4, 0.1**0.5)
 
     def expect(function):
-        return scipy.integrate.quad(lambda g: level.pdf(g) * function(0.25 * np.exp(g)), -3.0, 4.0)[0]
+        return scipy.integrate.quad(lambda g: level.pdf(g) * function(0.25 * np.exp(g) + NOISE_FLOOR), -3.0, 4.0)[0]
 
     want = expect(lambda s: scipy.stats.norm(0.2, s**0.5).logpdf(0.7) - 0.3 / (2 * s))
     np.testing.assert_allclose(likelihood.expected_log_prob(y, mean, variance)[0, 0], want, rtol=1e-7)
@@ -222,14 +235,93 @@ def test_the_heteroscedastic_likelihood():
     assert likelihood.num_functions(3) == 6
 
 
+@pytest.mark.parametrize("level", [0.0, -15.0, -40.0])
+def test_heteroscedastic_noise_that_vanishes(level):
+    """A density all the same, and the bound stays below it."""
+    likelihood = jax.tree.map(lambda leaf: leaf.astype(float), lf.HeteroscedasticGaussian(0.1))
+    f = jnp.asarray([[0.0, level]])
+    y = np.linspace(-1.0, 1.0, 200_001)[:, None]
+    density = np.exp(likelihood.log_prob(jnp.asarray(y), jnp.broadcast_to(f, (len(y), 2))))
+    assert np.trapezoid(density[:, 0], y[:, 0]) == pytest.approx(1.0, rel=1e-6)
+    for spread in (1e-12, 0.3, 3.0):
+        given = jnp.asarray(y[::1000]), jnp.broadcast_to(f, (201, 2)), jnp.full((201, 2), spread)
+        assert np.all(likelihood.expected_log_prob(*given) <= likelihood.log_density(*given) + 1e-9)
+
+
+@pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
+def test_quantiles_of_counts_are_counts(dtype):
+    """Those of SciPy where the rate is known; intervals hold what they say, and `holds` agrees with them."""
+    rates = np.asarray([0.05, 0.7, 3.0, 40.0])
+    means = jnp.asarray(np.log(rates), dtype)[None, :, None]
+    said = Prediction(means, jnp.zeros_like(means), lf.Poisson())
+    for q in (0.025, 0.3, 0.5, 0.9, 0.999):
+        np.testing.assert_array_equal(said.quantile(q)[:, 0], scipy.stats.poisson(rates).ppf(q))
+    low, high = said.interval(0.9)
+    for y in (0.0, 1.0, 3.0, 50.0):
+        held = said.holds(jnp.full(4, y, dtype), 0.9)
+        np.testing.assert_array_equal(held, (low <= y) & (y <= high))
+    sure = Prediction(jnp.full((1, 2, 1), 4.0, dtype), jnp.zeros((1, 2, 1), dtype), lf.Bernoulli())
+    np.testing.assert_array_equal(sure.quantile(0.5), 1.0)
+    assert float(lf.scores(sure, np.asarray([1.0, 1.0])).coverage) == 1.0
+
+
+def test_targets_of_one_column_may_be_flat():
+    said = lf.predict(lf.build("lfm-driven", X, Y, num_frequencies=3), X)
+    np.testing.assert_array_equal(said.log_density(Y), said.log_density(Y[:, None]))
+    np.testing.assert_array_equal(said.cdf(Y), said.cdf(Y[:, None]))
+    with pytest.raises(ValueError, match="`y` must have the shape of the prediction"):
+        said.cdf(Y[:-1])
+
+
+def test_hidden_marginals_in_chunks():
+    model = lf.build("dlfm-driven", X, Y, num_frequencies=3)
+    for one, other in zip(lf.hidden_marginals(model, X), lf.hidden_marginals(model, X, chunk=7), strict=True):
+        for part, same in zip(one, other, strict=True):
+            np.testing.assert_allclose(part, same, rtol=1e-5, atol=1e-6)
+
+
+def test_the_best_state_is_returned_where_it_can_be_told():
+    """An optimiser that climbs for a while and then jumps away."""
+    climb = optax.adam(0.05)
+
+    def update(gradients, memory, _=None):
+        count, inner = memory
+        updates, inner = climb.update(gradients, inner)
+        return jax.tree.map(lambda u: jnp.where(count < 12, u, 1.0), updates), (count + 1, inner)
+
+    wild = optax.GradientTransformation(lambda free: (jnp.zeros((), int), climb.init(free)), update)
+    fitted = lf.fit(lf.build("exact-gp", X, Y), X, Y, steps=20, chunk=5, optimizer=wild)
+    objective = fitted.history.objective
+    assert objective[-1] < max(objective) - 0.1 and np.argmax(objective) not in (0, 19)
+    reached = lf.log_marginal_likelihood(fitted.model, batch(Y))
+    assert float(reached) == pytest.approx(max(objective), rel=1e-5)
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
         (lambda: lf.Gaussian(-1.0), "`variance` must be positive"),
         (lambda: lf.Gaussian(1e-9), "`variance` must be larger than 1e-06"),
         (lambda: lf.StudentT(df=1.5), "`df` must be larger than 2"),
+        (lambda: lf.StudentT(scale=5e-4), "`scale` must be larger than 0.001"),
+        (lambda: lf.HeteroscedasticGaussian(5e-4), "`scale` must be larger than 0.001"),
+        (lambda: lf.build("svgp", X, Y, likelihood=lf.Gaussian([0.1, 0.2])), "`likelihood` must have one variance"),
+        (lambda: lf.collapse(shallow(), batch(GAPS)), "`y` must be observed everywhere for a bound"),
+        (lambda: lf.fit(shallow(), X, GAPS, objective=lf.collapsed_bound), "observed everywhere for `collapsed_bound`"),
+        (lambda: lf.laplace(shallow(), X, GAPS), "`y` must be observed everywhere for a likelihood"),
+        (lambda: lf.fit(shallow(filter=lf.LinearODE([-1.0, -0.1])), X, Y), "parameters that can be trained, got .*-1"),
+        (lambda: lf.fit(shallow(train_filters=2), X, Y, optimizer=optax.lbfgs()), "`train_filters` must be 0 or None"),
+        (lambda: lf.fit(shallow(), X, Y, learning_rate=jnp.asarray(jnp.nan)), "`learning_rate` must be finite"),
+        (lambda: lf.fit(shallow(likelihood=lf.Bernoulli()), X, np.sign(Y)), "`y` must be 0 or 1 for this"),
+        (lambda: lf.fit(shallow(likelihood=lf.Poisson()), X, Y), "`y` must be counts"),
+        (lambda: lf.elbo(shallow(), batch(np.ones((16, 2))), KEY), "`y` must have as many columns"),
+        (lambda: lf.elbo(shallow(), batch(Y), KEY, 0), "`num_samples` must be a whole number"),
+        (lambda: lf.scores(lf.predict(shallow(), X), Y, coverage=2.0), "`coverage` must lie between 0 and 1"),
+        (lambda: layered(lf.build("exact-gp", X, Y)), "`model` must be a model of layers"),
+        (lambda: lf.condition(lf.build("exact-gp", X, Y), X, Y).force(X, direction=1), "`direction` must lie between"),
+        (lambda: lf.condition(lf.build("exact-gp", X, Y), X, Y).output(X, target=1), "`target` must lie between"),
         (lambda: lf.build("gp", X, Y), "`name` must be one of svgp"),
-        (lambda: lf.build("svgp", X, Y, depth=2), "its deep counterpart is .'dgp'"),
+        (lambda: lf.build("svgp", X, Y, depth=2), "its deep counterpart is 'dgp'"),
         (lambda: lf.build("iddgp", X, Y, nu=None), "`nu` must be a half-integer"),
         (lambda: lf.build("iddgp", X, Y, covariance="sparse"), "`covariance` must be one of 'full'"),
         (lambda: lf.build("iddgp", X, Y, interval=(1.0, 0.0)), "`interval` must be a pair"),

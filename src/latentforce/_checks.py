@@ -4,6 +4,7 @@ Values are checked whenever they are concrete, also while a function is being tr
 with constants closed over; a traced value has no number to look at and passes.
 """
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -36,13 +37,15 @@ def _array(name: str, value: Numbers) -> Array:
     return array if kind == "f" else array.astype(jnp.result_type(float))
 
 
-def positive(name: str, value: Numbers, *, ranks: tuple[int, ...] = (0,)) -> Array:
-    """`value` as an array of positive, finite numbers whose rank is among `ranks`."""
+def positive(name: str, value: Numbers, *, ranks: tuple[int, ...] = (0,), floor: float = 0.0, why: str = "") -> Array:
+    """`value` as an array of positive, finite numbers above a `floor`, if there is one, whose rank is among `ranks`."""
     array = _array(name, value)
     _rank(name, array, ranks)
     numbers = concrete(value)
     if numbers is not None and not (np.all(np.isfinite(numbers)) and np.all(numbers > 0)):
         raise ValueError(f"`{name}` must be positive and finite, got {_show(value)}.")
+    if numbers is not None and not np.all(numbers > floor):
+        raise ValueError(f"`{name}` must be larger than {floor:g}{why}, got {_show(value)}.")
     return array
 
 
@@ -75,6 +78,30 @@ def count(name: str, value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
         raise ValueError(f"`{name}` must be a whole number of at least 1, got {value!r}.")
     return int(value)
+
+
+def not_negative(name: str, value: Any) -> float:
+    """One finite number of at least zero."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = -math.inf
+    if not 0 <= number < math.inf:
+        raise ValueError(f"`{name}` must be finite and not negative, got {value!r}.")
+    return number
+
+
+def share(name: str, value: float) -> float:
+    """A number between 0 and 1, both excluded."""
+    if not 0 < value < 1:
+        raise ValueError(f"`{name}` must lie between 0 and 1, got {value!r}.")
+    return value
+
+
+def within(name: str, value: int, count: int) -> None:
+    """An error that names the argument unless it numbers one of `count` things."""
+    if not 0 <= value < count:
+        raise ValueError(f"`{name}` must lie between 0 and {count - 1}, got {value!r}.")
 
 
 def instance(name: str, value: Any, kind: type, wanted: str) -> Any:

@@ -34,6 +34,12 @@ def matrix(name: str, value: Any, columns: int | None = None, missing: bool = Fa
     return array
 
 
+def observed(y: Any, what: str) -> None:
+    """An error where a target is missing and `what` needs all of them."""
+    if np.isnan(y).any():
+        raise ValueError(f"`y` must be observed everywhere for {what}, got NaN.")
+
+
 def row_weights(weight: Any, num_rows: int) -> np.ndarray:
     """Weights (N,) of rows, ones by default."""
     if weight is None:

@@ -139,8 +139,8 @@ def build(
     inputs, targets = rows(x, y)
     depth = (2 if preset.deep else 1) if depth is None else _checks.count("depth", depth)
     if depth > 1 and not preset.deep:
-        deep = [other for other, row in PRESETS.items() if row == _deepened(preset, row.about)]
-        raise ValueError(f"`depth` must be 1 for {name!r}, got {depth}; its deep counterpart is {deep or 'missing'}.")
+        deep = next((other for other, row in PRESETS.items() if row == _deepened(preset, row.about)), None)
+        raise ValueError(f"`depth` must be 1 for {name!r}, got {depth}; its deep counterpart is {deep!r}.")
     _one_of("start", start, ("paper", "prior", None))
     start = start or ("prior" if preset.features in ("driven", None) else "paper")
     observed = Gaussian(0.01 if start == "paper" else 0.1) if likelihood is None else likelihood
@@ -184,6 +184,11 @@ def build(
         dtype=dtype,
     )
     observed = jax.tree.map(lambda leaf: options.arrays(leaf)[0], observed)
+    if isinstance(observed, Gaussian) and observed.variance.ndim and observed.variance.size != targets.shape[1]:
+        raise ValueError(
+            f"`likelihood` must have one variance, or one for each of the {targets.shape[1]} targets, "
+            f"got {observed.variance.size}."
+        )
     if preset.features is None:
         return exact(options, inputs, observed, train_filters)
     return stack(options, inputs, depth, observed.num_functions(targets.shape[1]), observed, train_filters)

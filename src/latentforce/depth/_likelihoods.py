@@ -49,6 +49,10 @@ class AbstractLikelihood(eqx.Module):
 
     functions_per_target: ClassVar[int] = 1
     mean_is_function: ClassVar[bool] = True  # whether y's mean given f is f (its first half)
+    counts: ClassVar[bool] = False  # whether y is a whole number
+
+    def check(self, y: np.ndarray) -> None:
+        """An error where targets (N, P) are none that there can be; NaN is a missing one."""
 
     def num_functions(self, num_targets: int) -> int:
         """R, the functions that P targets need."""
@@ -98,10 +102,7 @@ class Gaussian(AbstractLikelihood):
     variance: Float[Array, ""] | Float[Array, " P"] = parameter(above(NOISE_FLOOR))
 
     def __init__(self, variance: Numbers = 0.01):
-        self.variance = _checks.positive("variance", variance, ranks=(0, 1))
-        floor = _checks.concrete(variance)
-        if floor is not None and not np.all(floor > NOISE_FLOOR):
-            raise ValueError(f"`variance` must be larger than {NOISE_FLOOR:g}, got {variance!r}.")
+        self.variance = _checks.positive("variance", variance, ranks=(0, 1), floor=NOISE_FLOOR)
 
     def log_prob(self, y: Y, f: F) -> Float[Array, "*S N P"]:
         """See `AbstractLikelihood`."""
@@ -112,13 +113,13 @@ class Gaussian(AbstractLikelihood):
         known, y = _observed(y, mean)
         noise = self._noise(mean)
         squared = (y - mean) ** 2 + variance
-        return jnp.where(known, -(math.log(2 * math.pi) + jnp.log(noise) + squared / noise) / 2, 0.0)
+        return jnp.where(known, _log_normal(squared, noise), 0.0)
 
     def log_density(self, y: Y, mean: F, variance: F) -> Float[Array, "*S N P"]:
         """Closed form."""
         known, y = _observed(y, mean)
         total = variance + self._noise(mean)
-        return jnp.where(known, -(math.log(2 * math.pi) + jnp.log(total) + (y - mean) ** 2 / total) / 2, 0.0)
+        return jnp.where(known, _log_normal((y - mean) ** 2, total), 0.0)
 
     def moments(self, f: F) -> tuple[F, F]:
         """See `AbstractLikelihood`."""
@@ -145,9 +146,9 @@ class Gaussian(AbstractLikelihood):
 
 
 class HeteroscedasticGaussian(AbstractLikelihood):
-    """`y = f_1 + exp(f_2 / 2 + log(scale)) noise`: a second function for each target is the log-variance.
+    """`y = f_1 + noise` of variance `scale^2 exp(f_2)`: a second function for each target is the log-variance.
 
-    `E log p` is in closed form.
+    The variance has a floor, added to it: where data are followed exactly, noise could else become ever smaller.
 
     **Arguments:** `scale`: the noise's standard deviation where `f_2` is zero.
 
@@ -162,19 +163,21 @@ class HeteroscedasticGaussian(AbstractLikelihood):
     scale: Float[Array, ""] = parameter(above(NOISE_FLOOR**0.5))
 
     def __init__(self, scale: Numbers = 0.1):
-        self.scale = _checks.positive("scale", scale)
+        self.scale = _checks.positive("scale", scale, floor=NOISE_FLOOR**0.5)
 
     def log_prob(self, y: Y, f: F) -> Float[Array, "*S N P"]:
         """See `AbstractLikelihood`."""
-        return self.expected_log_prob(y, f, jnp.zeros_like(f))
+        known, y = _observed(y, f)
+        mean, noise = self.moments(f)
+        return jnp.where(known, _log_normal((y - mean) ** 2, noise), 0.0)
 
     def expected_log_prob(self, y: Y, mean: F, variance: F) -> Float[Array, "*S N P"]:
-        """Closed form: `E exp(-f_2) = exp(-m_2 + v_2/2)`."""
+        """Closed form over `f_1`, quadrature over `f_2`."""
         known, y = _observed(y, mean)
-        (m, level), (v, spread) = _halves(mean), _halves(variance)
-        level = level + 2 * jnp.log(self.scale)
-        precision = jnp.exp(jnp.minimum(spread / 2 - level, -math.log(NOISE_FLOOR)))
-        return jnp.where(known, -(math.log(2 * math.pi) + level + ((y - m) ** 2 + v) * precision) / 2, 0.0)
+        nodes, weights = hermite(mean.dtype)
+        m, noise, v = self._levels(mean, variance, nodes)
+        values = jnp.tensordot(weights, _log_normal(((y - m) ** 2 + v)[None], noise), axes=1)
+        return jnp.where(known, values, 0.0)
 
     def log_density(self, y: Y, mean: F, variance: F) -> Float[Array, "*S N P"]:
         """Closed form over `f_1`, quadrature over `f_2`."""
@@ -182,19 +185,19 @@ class HeteroscedasticGaussian(AbstractLikelihood):
         nodes, weights = hermite(mean.dtype)
         m, noise, v = self._levels(mean, variance, nodes)
         total = v[None] + noise
-        values = -(math.log(2 * math.pi) + jnp.log(total) + ((y - m) ** 2)[None] / total) / 2
+        values = _log_normal(((y - m) ** 2)[None], total)
         values = logsumexp(values + jnp.log(weights).reshape(-1, *[1] * m.ndim), axis=0)
         return jnp.where(known, values, 0.0)
 
     def moments(self, f: F) -> tuple[Float[Array, "*S N P"], Float[Array, "*S N P"]]:
         """See `AbstractLikelihood`."""
         mean, level = _halves(f)
-        return mean, self.scale**2 * jnp.exp(level)
+        return mean, self._noise(level)
 
     def predictive_moments(self, mean: F, variance: F) -> tuple[Float[Array, "*S N P"], Float[Array, "*S N P"]]:
         """Closed form."""
         (m, level), (v, spread) = _halves(mean), _halves(variance)
-        return m, v + self.scale**2 * jnp.exp(level + spread / 2)
+        return m, v + self._noise(level + spread / 2)
 
     def cdf(self, y: Float[Array, "*S N P"], f: F) -> Float[Array, "*S N P"]:
         """See `AbstractLikelihood`."""
@@ -214,7 +217,10 @@ class HeteroscedasticGaussian(AbstractLikelihood):
 
     def _levels(self, mean: F, variance: F, nodes: Array) -> tuple[Array, Array, Array]:
         (m, level), (v, spread) = _halves(mean), _halves(variance)
-        return m, self.scale**2 * jnp.exp(_at_nodes(level, spread, nodes)), v
+        return m, self._noise(_at_nodes(level, spread, nodes)), v
+
+    def _noise(self, level: Array) -> Array:
+        return self.scale**2 * _exp(level) + NOISE_FLOOR
 
 
 class StudentT(AbstractLikelihood):
@@ -231,11 +237,8 @@ class StudentT(AbstractLikelihood):
     scale: Float[Array, ""] = parameter(above(NOISE_FLOOR**0.5))
 
     def __init__(self, df: Numbers = 4.0, scale: Numbers = 0.1):
-        self.df = _checks.positive("df", df)
-        numbers = _checks.concrete(df)
-        if numbers is not None and not numbers > 2:
-            raise ValueError(f"`df` must be larger than 2 (else y has no variance), got {df!r}.")
-        self.scale = _checks.positive("scale", scale)
+        self.df = _checks.positive("df", df, floor=2.0, why=" (else y has no variance)")
+        self.scale = _checks.positive("scale", scale, floor=NOISE_FLOOR**0.5)
 
     def log_prob(self, y: Y, f: F) -> Float[Array, "*S N P"]:
         """See `AbstractLikelihood`."""
@@ -272,6 +275,11 @@ class Bernoulli(AbstractLikelihood):
     """
 
     mean_is_function: ClassVar[bool] = False
+    counts: ClassVar[bool] = True
+
+    def check(self, y: np.ndarray) -> None:
+        """See `AbstractLikelihood`."""
+        _one_of_these(y, (y == 0) | (y == 1), "0 or 1")
 
     def log_prob(self, y: Y, f: F) -> Float[Array, "*S N P"]:
         """See `AbstractLikelihood`."""
@@ -303,6 +311,11 @@ class Poisson(AbstractLikelihood):
     """
 
     mean_is_function: ClassVar[bool] = False
+    counts: ClassVar[bool] = True
+
+    def check(self, y: np.ndarray) -> None:
+        """See `AbstractLikelihood`."""
+        _one_of_these(y, (y >= 0) & (y == np.floor(y)), "counts (whole numbers, none negative)")
 
     def log_prob(self, y: Y, f: F) -> Float[Array, "*S N P"]:
         """See `AbstractLikelihood`."""
@@ -344,6 +357,16 @@ def _observed(y: Y, like: Array) -> tuple[Array, Array]:
     y = _lead(y, like)
     known = ~jnp.isnan(y)
     return known, jnp.where(known, y, 0.0)
+
+
+def _one_of_these(y: np.ndarray, fine: np.ndarray, wanted: str) -> None:
+    wrong = y[~fine & ~np.isnan(y)]
+    if wrong.size:
+        raise ValueError(f"`y` must be {wanted} for this likelihood, got {wrong[0]:g}.")
+
+
+def _log_normal(squared: Array, variance: Array) -> Array:
+    return -(math.log(2 * math.pi) + jnp.log(variance) + squared / variance) / 2
 
 
 def _halves(f: Array) -> tuple[Array, Array]:

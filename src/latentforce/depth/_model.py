@@ -1,10 +1,13 @@
 """The deep model: a stack of layers and a likelihood."""
 
+from typing import Any
+
 import equinox as eqx
 import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
+from .. import _checks
 from ._layer import Layer
 from ._likelihoods import AbstractLikelihood
 
@@ -60,9 +63,23 @@ class Model(eqx.Module):
         shape = (*hidden.shape[:2], mean.shape[1])
         return mean.reshape(shape), variance.reshape(shape)
 
+    def takes(self, num_targets: int) -> None:
+        """An error where the model is not one of so many targets."""
+        functions = self.layers[-1].num_outputs
+        if self.likelihood.num_functions(num_targets) != functions:
+            raise ValueError(
+                f"`y` must have as many columns as the data the model was built for, got {num_targets} for a model "
+                f"of {functions} functions."
+            )
+
     def kl(self) -> Float[Array, ""]:
         """The sum of the layers' Kullback-Leibler divergences from the prior."""
         return sum((layer.posterior.kl() for layer in self.layers[1:]), self.layers[0].posterior.kl())
+
+
+def layered(model: Any) -> Model:
+    """The model, or an error where it is an exact one."""
+    return _checks.instance("model", model, Model, "a model of layers (for an exact one see `latentforce.condition`)")
 
 
 def through(layer: Layer, x: Float[Array, "S N D"], normal: Float[Array, "S #N Q"]) -> Float[Array, "S N R"]:

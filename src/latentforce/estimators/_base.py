@@ -234,6 +234,9 @@ class LatentForceEstimator(BaseEstimator):
             if getattr(self, name) not in values:
                 raise ValueError(f"`{name}` must be one of {', '.join(map(str, values))}, got {getattr(self, name)!r}.")
 
+        if self.interval is not None and np.shape(self.interval) != (2,):
+            raise ValueError(f"`interval` must be a pair (a, b) with a < b, got {self.interval!r}.")
+
     def _build(self, rows: Rows, seed: int) -> Any:
         filter = self.filter
         if isinstance(filter, AbstractFilter):

@@ -3,6 +3,7 @@
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
+from .._checks import count, not_negative
 from ..presets import PRESETS
 
 MOST_FEATURES = 2000  # whose Gram matrix is factorised in every step
@@ -72,6 +73,12 @@ def choose(name: str, num_rows: int, num_columns: int, collapses: bool, **given:
     to follow one choice to its end, predictions are averaged over shorter trainings from several starting points. With
     few rows (below 8 D^2, or 500) they also have one direction for each input, are narrow and have fewer features.
     """
+    for key in ("steps", "restarts", "width", "num_frequencies", "directions", "batch_size", "num_samples"):
+        if given.get(key) is not None:
+            count(key, given[key])
+    rate = given.get("learning_rate")
+    if rate is not None and not callable(rate):
+        not_negative("learning_rate", rate)
     preset, several, few = PRESETS[name], num_columns > 1, few_rows(name, num_rows, num_columns)
     many_starts = averaged(name, num_rows, num_columns)
     projected = several and not preset.joint

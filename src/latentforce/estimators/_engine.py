@@ -15,6 +15,7 @@ from jax import Array
 from jaxtyping import Float, PRNGKeyArray
 from sklearn.exceptions import ConvergenceWarning
 
+from .._checks import within
 from .._data import bucket
 from .._progress import progress_bar
 from ..depth._inputs import Coordinates
@@ -26,7 +27,7 @@ from ..inference._collapsed import absorb, collapse, collapsed_bound
 from ..inference._compression import Statistics, compress
 from ..inference._devices import Devices
 from ..inference._exact import ExactModel, ExactPosterior, condition
-from ..inference._force import force, within
+from ..inference._force import force
 from ..inference._functions import sample_functions
 from ..inference._gaussian import Normal
 from ..inference._objectives import Batch, elbo, whole
@@ -88,8 +89,7 @@ class Fitted:
     def _predict(self, x: np.ndarray, seed: int) -> Prediction:
         if isinstance(self.ready, Model):
             return predict(self.ready, x, seed=seed)
-        mean, variance = self.posterior.moments(jnp.asarray(x, jnp.float64))
-        return Prediction(mean[None], variance[None], self.ready.likelihood)
+        return self.posterior.predict(x)
 
     def mean(self, x: np.ndarray, seed: int) -> Float[Array, "N P"]:
         """The mean of y alone, cheaper where it can be."""
@@ -125,10 +125,8 @@ class Fitted:
         """The posterior of a force at times (T,)."""
         if isinstance(self.ready, Model):
             return force(self.ready, t, layer=layer, index=index, direction=direction)
-        counts = {"layer": 1, "index": self.posterior.root.shape[0]}
-        counts |= {"direction": self.ready.process.force.variance.shape[0]}
-        for (name, count), value in zip(counts.items(), (layer, index, direction), strict=True):
-            within(name, value, count)
+        within("layer", layer, 1)
+        within("index", index, len(self.posterior.root))  # the posterior calls it a target
         return self.posterior.force(jnp.asarray(t, jnp.float64), direction, index)
 
     @cached_property
@@ -189,7 +187,7 @@ def train(
         if fits[-1].history.stopped == STOPPED:
             break
     done = [one for one in fits if one.history.stopped != STOPPED] or fits
-    ranked = sorted(done, key=lambda one: _quality(one.history), reverse=True)
+    ranked = sorted(done, key=lambda one: _quality(one.history, choices.optimizer), reverse=True)
     best, *others = (_kept(one.model, rows) for one in ranked)
     return replace(best, others=tuple(others)), ranked[0].history, said
 
@@ -211,8 +209,10 @@ def divided(rows: Rows, share: float, seed: int, restart: int) -> tuple[Rows, tu
     return Rows(rows.x[train], rows.y[train], rows.weight[train]), (rows.x[test], rows.y[test])
 
 
-def _quality(history: History) -> float:
+def _quality(history: History, optimizer: str) -> float:
     """By which one training is better than another."""
+    if optimizer == "lbfgs":  # no chance in the objective: the best is what `fit` returns
+        return max(history.objective)
     last = history.objective[-max(len(history.objective) // 10, 1) :]
     return max(history.held_out) if history.held_out else float(np.mean(last))
 

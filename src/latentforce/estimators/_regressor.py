@@ -9,9 +9,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from sklearn.base import RegressorMixin
+from sklearn.metrics import r2_score
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from .._checks import share
 from ..depth._likelihoods import AbstractLikelihood, Gaussian, HeteroscedasticGaussian, Poisson, StudentT
 from ..depth._model import Model
 from ..inference._devices import Devices
@@ -185,8 +187,7 @@ class LatentForceRegressor(RegressorMixin, LatentForceEstimator):
         """
         coverages = [float(one) for one in np.atleast_1d(coverage)]
         for one in coverages:
-            if not 0 < one < 1:
-                raise ValueError(f"`coverage` must lie between 0 and 1, got {one!r}.")
+            share("coverage", one)
         if len(coverages) > 1 and not as_frame:
             raise ValueError(f"`coverage` must be one number unless `as_frame` is True, got {len(coverages)}.")
         values = self._quantiles(X, [level for one in coverages for level in ((1 - one) / 2, (1 + one) / 2)])
@@ -225,6 +226,17 @@ class LatentForceRegressor(RegressorMixin, LatentForceEstimator):
             return self.targets_.log_density(prediction, targets[rows])
 
         return float(self._predictions(X, densities).sum() / np.sum(~np.isnan(targets)))
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """R squared as scikit-learn has it: the mean over targets, of each over the rows where it was observed."""
+        targets, _ = as_targets(y, len(X))
+        weight = _check_sample_weight(sample_weight, targets, dtype=np.float64)
+        columns = zip(targets.T, np.reshape(self.predict(X), targets.shape).T, strict=True)
+        each = []
+        for true, predicted in columns:
+            seen = ~np.isnan(true)
+            each.append(r2_score(true[seen], predicted[seen], sample_weight=weight[seen]))
+        return float(np.mean(each))
 
     @in_float64
     def _quantiles(self, X: Any, levels: list[float]) -> np.ndarray:

@@ -129,13 +129,13 @@ def _parameters(estimator: Any) -> Iterator[tuple[str, float | str, str]]:
 
 
 def _fast(layer: Any) -> bool:
-    """Whether an ODE lags by less than a twentieth of the time in which its force changes: then data hardly tell it."""
+    """Whether an ODE lags by less than a tenth of the time in which its force changes: then data hardly tell it."""
     if _shared(layer) is not None:
         return False
     process = _process(layer)
     coefficients = _coefficients(process.filter)
     return len(coefficients) > 1 and bool(
-        np.all(20 * coefficients[1] / coefficients[0] < np.asarray(process.force.lengthscale))
+        np.all(10 * coefficients[1] / coefficients[0] < np.asarray(process.force.lengthscale))
     )
 
 

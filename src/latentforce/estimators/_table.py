@@ -1,6 +1,7 @@
 """Columns as users have them (numbers, times, categories) and the scaled matrix that models read."""
 
 from dataclasses import asdict, dataclass
+from datetime import date, datetime
 from typing import Any, Literal
 
 import numpy as np
@@ -127,14 +128,14 @@ def _kind(name: str, values: np.ndarray) -> Kind:
         return kinds[values.dtype.kind]
     if values.dtype.kind in "iufb":
         return "number"
-    first = values[0]
-    if hasattr(first, "timestamp"):
+    if isinstance(values[0], date):
         return "time"
     if all(isinstance(value, int | float | np.number) for value in values):
         return "number"
     if all(isinstance(value, str | bool) for value in values):
         return "category"
-    raise ValueError(f"`X` must have columns of numbers, times or text, got {type(first).__name__} in column {name!r}.")
+    found = " and ".join(sorted({type(value).__name__ for value in values}))
+    raise ValueError(f"`X` must have columns of numbers, times or text without gaps, got {found} in column {name!r}.")
 
 
 def as_numbers(name: str, kind: Kind, values: np.ndarray) -> np.ndarray:
@@ -152,11 +153,20 @@ def as_numbers(name: str, kind: Kind, values: np.ndarray) -> np.ndarray:
 def _plain(kind: Kind, values: np.ndarray) -> np.ndarray:
     if kind == "number":
         return values.astype(np.float64)
-    if values.dtype.kind == "O":  # times with a zone
-        return np.array([value.timestamp() for value in values], np.float64)
+    if values.dtype.kind == "O" and kind == "time":  # with a zone, or days
+        return np.array([_seconds(value) for value in values], np.float64)
     if values.dtype.kind not in "Mm":
         raise ValueError(f"got {values.dtype}.")
     unit = "datetime64[ns]" if kind == "time" else "timedelta64[ns]"
     whole = values.astype(unit)
     numbers = whole.astype(np.int64).astype(np.float64) / 1e9
     return np.where(np.isnat(whole), np.nan, numbers)
+
+
+def _seconds(value: Any) -> float:
+    """Since 1970."""
+    if isinstance(value, datetime):
+        return value.timestamp()
+    if isinstance(value, date):
+        return (value - date(1970, 1, 1)).total_seconds()
+    raise ValueError(f"got {value!r}.")

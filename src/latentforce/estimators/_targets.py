@@ -83,6 +83,10 @@ def as_targets(y: Any, num_rows: int) -> Given:
         raise ValueError("requires y to be passed, but the target y is None")
     array = np.asarray(y)
     flat = array.ndim == 1
+    if array.dtype.kind in "US" or (array.dtype.kind == "O" and any(isinstance(value, str) for value in array.flat)):
+        raise ValueError("`y` must be numbers, got text (for classes there is LatentForceClassifier).")
+    if flat and array.dtype.kind == "f" and np.isnan(array).any():
+        raise ValueError("Input y contains NaN. Where targets were not observed, give `y` as a table (N, 1).")
     rules: dict[str, Any] = {"dtype": np.float64, "ensure_all_finite": True if flat else "allow-nan"}
     array = check_array(array, ensure_2d=False, input_name="y", **rules)
     array = array[:, None] if flat else array

@@ -11,7 +11,7 @@ from jaxtyping import Float, PRNGKeyArray
 from .._linalg import precise
 from ..depth._layer import Layer
 from ..depth._likelihoods import Gaussian
-from ..depth._model import Model
+from ..depth._model import Model, layered
 from ..depth._outputs import IndependentOutputs
 from ..depth._posteriors import FullPosterior
 from ._compression import Statistics, of_data
@@ -48,7 +48,7 @@ def collapse(model: Model, data: Batch | Statistics) -> Model:
         True
     """
     statistics = of_data(data) if isinstance(data, Batch) else data
-    regression, layer = _regression(model, statistics), model.layers[0]
+    regression, layer = _regression(layered(model), statistics), model.layers[0]
     mean, root = _best(regression)
     groups, B, F = layer.posterior.shape
     if groups != mean.shape[0]:

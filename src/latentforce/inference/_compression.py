@@ -9,9 +9,9 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from .._checks import Numbers, count
+from .._checks import Numbers, concrete, count
 from .._checks import interval as checked_interval
-from .._data import matrix, row_weights
+from .._data import matrix, observed, row_weights
 from ._objectives import Batch
 
 BLOCK = 2**16  # rows at a time: what is made of them stays in the processor's cache
@@ -58,6 +58,8 @@ class Statistics(eqx.Module):
 
 def of_data(batch: Batch) -> Statistics:
     """The data as their own statistics; every target must be observed."""
+    if concrete(batch.y) is not None:
+        observed(batch.y, "a bound in closed form")
     scale = batch.num_data / batch.x.shape[0]
     weights = batch.weight * scale
     return Statistics(

@@ -6,12 +6,11 @@ from typing import Literal
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import Array
 from jaxtyping import Float, PRNGKeyArray
 
-from .._checks import Numbers, concrete
-from .._data import rows
+from .._checks import Numbers, concrete, instance, points, within
+from .._data import matrix, observed, rows
 from .._linalg import precise, stable_cholesky
 from ..depth._inputs import AbstractInputs, Jointly
 from ..depth._likelihoods import Gaussian
@@ -19,6 +18,7 @@ from ..dynamics._forces import Matern
 from ..dynamics._process import Process
 from ._gaussian import Normal
 from ._objectives import Batch
+from ._prediction import Prediction
 
 
 class ExactModel(eqx.Module):
@@ -34,6 +34,14 @@ class ExactModel(eqx.Module):
     likelihood: Gaussian
     solver: Literal["auto", "dense", "quasiseparable"] = eqx.field(static=True, default="auto")
     train_filters: int | None = eqx.field(static=True, default=0)
+
+    def __check_init__(self) -> None:
+        if self.solver not in ("auto", "dense", "quasiseparable"):
+            raise ValueError(f"`solver` must be 'auto', 'dense' or 'quasiseparable', got {self.solver!r}.")
+        if self.solver == "quasiseparable" and not self.markov:
+            raise ValueError(
+                "`solver` must be 'dense' for several inputs or a force that is not Matérn, got 'quasiseparable'."
+            )
 
     @property
     def num_inputs(self) -> int:
@@ -69,6 +77,7 @@ def log_marginal_likelihood(model: ExactModel, batch: Batch, key: PRNGKeyArray |
         >>> bool(lf.log_marginal_likelihood(model, lf.whole(x, jnp.sin(6 * x))) < 10.0)
         True
     """
+    instance("model", model, ExactModel, "an exact one (for a model of layers see `latentforce.elbo`)")
     quasiseparable = model.solver == "quasiseparable" or (model.solver == "auto" and model.markov)
     total = (_markov_likelihood if quasiseparable else _dense_likelihood)(model, batch.x, batch.y)
     return total / batch.num_data
@@ -86,10 +95,10 @@ def condition(model: ExactModel, x: Numbers, y: Numbers) -> "ExactPosterior":
         >>> posterior.output(x).mean.shape, posterior.force(jnp.linspace(0.0, 1.0, 7)).covariance.shape
         ((20,), (7, 7))
     """
+    instance("model", model, ExactModel, "an exact one (for a model of layers see `latentforce.predict`)")
     if concrete(x) is not None and concrete(y) is not None:
         x, y = rows(x, y, model.num_inputs)
-        if np.isnan(y).any():
-            raise ValueError("`y` must be observed everywhere for an exact model, got NaN.")
+        observed(y, "an exact model")
     dtype = model.process.force.variance.dtype
     return _condition(model, jnp.asarray(x, dtype), jnp.asarray(y, dtype))
 
@@ -102,24 +111,38 @@ class ExactPosterior(eqx.Module):
     root: Float[Array, "P N N"]  # of the covariance of each target
     weights: Float[Array, "P N"]
 
-    def output(self, x: Float[Array, "M D"], target: int = 0) -> Normal:
-        """The posterior of f at new inputs, jointly."""
+    def predict(self, x: Numbers) -> Prediction:
+        """What is believed of f and y at new inputs (M, D) or (M,), each by itself."""
+        mean, variance = self.moments(x)
+        return Prediction(mean[None], variance[None], self.model.likelihood)
+
+    def output(self, x: Numbers, target: int = 0) -> Normal:
+        """The posterior of f at new inputs (M, D) or (M,), jointly."""
+        x = self._rows(x)
         cross = self.model.covariance(x, self.x)
         return self._given(cross, self.model.covariance(x, x), target)
 
-    def moments(self, x: Float[Array, "M D"]) -> tuple[Float[Array, "M P"], Float[Array, "M P"]]:
-        """Mean and variance of f at new inputs, each by itself."""
+    def moments(self, x: Numbers) -> tuple[Float[Array, "M P"], Float[Array, "M P"]]:
+        """Mean and variance of f at new inputs (M, D) or (M,), each by itself."""
+        x = self._rows(x)
         cross = self.model.covariance(x, self.x)
         explained = jax.vmap(lambda root: jnp.sum(_solve(root, cross.T) ** 2, axis=0))(self.root)
         return cross @ self.weights.T, jnp.maximum(self.model.variance() - explained.T, 0.0)
 
-    def force(self, t: Float[Array, " M"], direction: int = 0, target: int = 0) -> Normal:
-        """The posterior of the force along one direction at times t, jointly."""
+    def force(self, t: Numbers, direction: int = 0, target: int = 0) -> Normal:
+        """The posterior of the force along one direction at times t (M,), jointly."""
+        t = points("t", t).astype(self.x.dtype)
+        within("direction", direction, self.model.process.force.variance.shape[0])
         process = jax.tree.map(lambda leaf: leaf[direction], self.model.process)
         times = self.model.inputs(self.x)[direction]
         return self._given(process.cross_covariance(times, t).T, process.force_covariance(t, t), target)
 
+    def _rows(self, x: Numbers) -> Float[Array, "M D"]:
+        x = x if concrete(x) is None else matrix("x", x, self.model.num_inputs)
+        return jnp.asarray(x, self.x.dtype)
+
     def _given(self, cross: Array, prior: Array, target: int) -> Normal:
+        within("target", target, self.root.shape[0])
         half = _solve(self.root[target], cross.T)
         return Normal(cross @ self.weights[target], prior - half.T @ half)
 

@@ -6,10 +6,10 @@ from jax import Array
 from jaxtyping import Float
 
 from .. import _checks
-from .._checks import Numbers
+from .._checks import Numbers, within
 from .._linalg import precise
 from ..depth._layer import Layer
-from ..depth._model import Model
+from ..depth._model import Model, layered
 from ._gaussian import Normal
 
 
@@ -32,7 +32,7 @@ def force(model: Model, t: Numbers, *, layer: int = 0, index: int = 0, direction
         ((30,), (30, 30))
     """
     times = _checks.points("t", t, ranks=(1, 2))
-    within("layer", layer, model.depth)
+    within("layer", layer, layered(model).depth)
     chosen = model.layers[layer]
     groups, blocks, _ = chosen.posterior.shape
     num_forces = chosen.outputs.num_forces(groups)
@@ -47,9 +47,3 @@ def _force(layer: Layer, t: Float[Array, " N"] | Float[Array, "N D"], index: int
     group, block = layer.outputs.block(index, direction)
     spread = A @ layer.posterior.rows(group, block)
     return Normal(A @ layer.posterior.mean[group, block], residual + spread @ spread.T)
-
-
-def within(name: str, value: int, count: int) -> None:
-    """An error that names the argument unless it numbers one of `count` things."""
-    if not 0 <= value < count:
-        raise ValueError(f"`{name}` must lie between 0 and {count - 1}, got {value!r}.")

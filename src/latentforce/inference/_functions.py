@@ -13,7 +13,7 @@ from .._checks import Numbers
 from .._data import matrix
 from .._linalg import precise, stable_cholesky
 from ..depth._layer import Layer
-from ..depth._model import Model
+from ..depth._model import Model, layered
 from ..depth._posteriors import apply
 from ..features._points import InducingPoints
 
@@ -50,7 +50,7 @@ def sample_functions(model: Model, key: PRNGKeyArray, num_samples: int = 1, *, n
     """
     num_samples, num_knots = _checks.count("num_samples", num_samples), _checks.count("num_knots", num_knots)
     features, knots, weights = [], [], []
-    for layer, k in zip(model.layers, jax.random.split(key, model.depth), strict=True):
+    for layer, k in zip(layered(model).layers, jax.random.split(key, model.depth), strict=True):
         for_features, for_rest, for_knots = jax.random.split(k, 3)
         features.append(jax.vmap(layer.posterior.sample)(jax.random.split(for_features, num_samples)))
         if layer.features.weight_space:

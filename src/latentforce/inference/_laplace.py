@@ -11,6 +11,7 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Float
 
 from .._checks import Numbers, count, points
+from .._data import observed
 from .._linalg import precise
 from .._parameters import constrain, unconstrain
 from ..depth._outputs import SharedForces
@@ -114,6 +115,7 @@ def laplace(model: AnyShallow, x: Numbers, y: Numbers, *, determined: float = 0.
         (7,)
     """
     data = data_for(model, x, y, None)
+    observed(data.y, "a likelihood in closed form")
     wanted = jax.tree.map(
         lambda one, other: one and other, is_trained(model, model.train_filters), is_hyperparameter(model)
     )

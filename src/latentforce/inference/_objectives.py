@@ -9,8 +9,9 @@ from jax import Array
 from jax.scipy.special import logsumexp
 from jaxtyping import Float, PRNGKeyArray
 
+from .._checks import count
 from .._linalg import in_full_precision
-from ..depth._model import Model
+from ..depth._model import Model, layered
 from ._devices import by_rows
 
 Rows = tuple[Float[Array, "N D"], Float[Array, "N P"]]  # inputs and targets
@@ -61,7 +62,8 @@ def elbo(model: Model, batch: Batch, key: PRNGKeyArray, num_samples: int = 1, al
         >>> bool(jnp.isfinite(lf.elbo(model, lf.whole(x, jnp.sin(6 * x)), jax.random.key(0))))
         True
     """
-    drawn = (normals_of_rows if alike else normals)(model, key, num_samples, batch.x)
+    layered(model).takes(batch.y.shape[1])
+    drawn = (normals_of_rows if alike else normals)(model, key, count("num_samples", num_samples), batch.x)
 
     def expected(model: Model, rows: Rows, drawn: tuple[Float[Array, "S N Q"], ...]) -> Float[Array, " N"]:
         x, y = rows
@@ -89,6 +91,10 @@ def importance_weighted_bound(
         >>> bool(jnp.isfinite(lf.importance_weighted_bound(model, data, jax.random.key(0), num_inner=5)))
         True
     """
+
+    layered(model).takes(batch.y.shape[1])
+    count("num_samples", num_samples)
+    count("num_inner", num_inner)
 
     def one(key: PRNGKeyArray) -> Float[Array, " N"]:
         features, noise = jax.random.split(key)

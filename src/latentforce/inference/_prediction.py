@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.scipy.special import logsumexp
-from jaxtyping import Float, PRNGKeyArray
+from jaxtyping import Bool, Float, PRNGKeyArray
 from scipy.special import ndtri
 
 from .. import _checks
@@ -19,7 +19,7 @@ from .._checks import Numbers
 from .._data import bucket, matrix
 from .._linalg import precise
 from ..depth._likelihoods import AbstractLikelihood
-from ..depth._model import Model
+from ..depth._model import Model, layered
 
 ROWS = 4096  # rows times draws that are worked on at once is this times 16, whatever the number of rows
 
@@ -58,13 +58,25 @@ class AbstractPrediction(eqx.Module):
         """Total variance of y."""
         return self._moments()[1]
 
-    def log_density(self, y: Float[Array, "N P"]) -> Float[Array, "N P"]:
+    def targets(self, y: Numbers) -> Float[Array, "N P"]:
+        """Observations (N, P) or (N,) of the shape that is predicted."""
+        first = self.parts[0]
+        _, N, R = first.means.shape
+        shape = (N, first.likelihood.num_targets(R))
+        targets = jnp.asarray(y, first.means.dtype)
+        if targets.shape != shape and not (targets.shape == (N,) and shape[1] == 1):
+            raise ValueError(f"`y` must have the shape of the prediction, {shape}, got {targets.shape}.")
+        return targets.reshape(shape)
+
+    def log_density(self, y: Numbers) -> Float[Array, "N P"]:
         """`log p(y)` of each observation (zero where it is NaN)."""
+        y = self.targets(y)
         values = self._all(lambda part: part.likelihood.log_density(y, part.means, part.variances))
         return logsumexp(values, axis=0) - jnp.log(jnp.asarray(values.shape[0], values.dtype))
 
-    def cdf(self, y: Float[Array, "N P"]) -> Float[Array, "N P"]:
+    def cdf(self, y: Numbers) -> Float[Array, "N P"]:
         """`P(Y <= y)`."""
+        y = self.targets(y)
 
         def of(part: Prediction) -> Float[Array, "S N P"]:
             each = jnp.broadcast_to(y[None], (part.means.shape[0], *y.shape))
@@ -72,18 +84,31 @@ class AbstractPrediction(eqx.Module):
 
         return jnp.mean(self._all(of), axis=0)
 
+    def cdf_below(self, y: Numbers) -> Float[Array, "N P"]:
+        """`P(Y < y)`: less than `cdf` where y is a count."""
+        return self.cdf(self.targets(y) - 1) if self.counts else self.cdf(y)
+
+    @property
+    def counts(self) -> bool:
+        """Whether y is a whole number."""
+        return self.parts[0].likelihood.counts
+
     def quantile(self, level: float) -> Float[Array, "N P"]:
-        """The quantile of y at a level between 0 and 1: of the mixture itself, by bisection."""
-        if not 0 < level < 1:
-            raise ValueError(f"`level` must lie between 0 and 1, got {level!r}.")
+        """The smallest y with `P(Y <= y) >= level` (0 < level < 1): of the mixture itself, by bisection."""
+        _checks.share("level", level)
         mean, variance = self._moments()
-        return _quantile(self, jnp.asarray(level, mean.dtype), mean, jnp.sqrt(variance))
+        above = _quantile(self, jnp.asarray(level, mean.dtype), mean, jnp.sqrt(variance))
+        return jnp.floor(above) if self.counts else above
 
     def interval(self, coverage: float = 0.9) -> tuple[Float[Array, "N P"], Float[Array, "N P"]]:
         """The central interval that holds y with probability `coverage`."""
-        if not 0 < coverage < 1:
-            raise ValueError(f"`coverage` must lie between 0 and 1, got {coverage!r}.")
+        _checks.share("coverage", coverage)
         return self.quantile((1 - coverage) / 2), self.quantile((1 + coverage) / 2)
+
+    def holds(self, y: Numbers, coverage: float = 0.9) -> Bool[Array, "N P"]:
+        """Whether `interval(coverage)` holds these observations."""
+        _checks.share("coverage", coverage)
+        return (self.cdf(y) >= (1 - coverage) / 2) & (self.cdf_below(y) <= (1 + coverage) / 2)
 
     def _moments(self) -> tuple[Float[Array, "N P"], Float[Array, "N P"]]:
         each = [part.likelihood.predictive_moments(part.means, part.variances) for part in self.parts]
@@ -181,9 +206,10 @@ def predict_mean(
 
 
 def hidden_marginals(
-    model: Model, x: Numbers, *, num_samples: int = 100, seed: int = 0
+    model: Model, x: Numbers, *, num_samples: int = 100, seed: int = 0, chunk: int | None = None
 ) -> list[tuple[Float[Array, "N R"], Float[Array, "N R"]]]:
     """Mean and total variance of every layer's outputs, the last one's f included (paper, `fig:hidden-layers`).
+    `chunk`: as for [`latentforce.predict`][].
 
     !!! example
 
@@ -196,8 +222,9 @@ def hidden_marginals(
     normals, dtype = fixed_normals(model, num_samples, seed)
     inputs, marginals = matrix("x", x, model.num_inputs), []
     for depth in range(model.depth):
-        part = Model(model.layers[: depth + 1], model.likelihood)
-        marginals.append(_total(*_moments(part, normals[:depth], jnp.asarray(inputs, dtype))))
+        part = partial(_marginals, Model(model.layers[: depth + 1], model.likelihood), normals[:depth])
+        mean, variance = _by_chunks(part, inputs, dtype, chunk, depth and num_samples)
+        marginals.append((mean[0], variance[0]))
     return marginals
 
 
@@ -209,6 +236,12 @@ def mean_log_density(model: Any, x: Float[Array, "N D"], y: Float[Array, "N P"])
 @precise
 def _moments(model: Model, normals: tuple[Array, ...], x: Float[Array, "N D"]) -> tuple[Array, Array]:
     return model.moments(x, normals)
+
+
+@precise
+def _marginals(model: Model, normals: tuple[Array, ...], x: Float[Array, "N D"]) -> tuple[Array, Array]:
+    mean, variance = _total(*model.moments(x, normals))
+    return mean[None], variance[None]
 
 
 @precise
@@ -231,6 +264,7 @@ def _mean(model: Model, normals: tuple[Array, ...], x: Float[Array, "N D"]) -> t
 def fixed_normals(model: Model, num_samples: int, seed: int) -> tuple[tuple[Float[Array, "S 1 Q"], ...], Any]:
     """Quasi-random standard normal numbers for the hidden layers, the same for all inputs."""
     _checks.count("num_samples", num_samples)
+    layered(model)
     dtype = model.layers[0].posterior.mean.dtype
     widths = model.hidden_widths
     numbers = _halton(num_samples, sum(widths), seed)

@@ -29,14 +29,9 @@ def scores(prediction: AbstractPrediction, y: Numbers, *, coverage: float = 0.95
         >>> lf.scores(lf.predict(model, x), jnp.sin(6 * x)).rmse.shape
         ()
     """
-    mean = prediction.mean
-    targets = jnp.asarray(y, mean.dtype)
-    if targets.shape != mean.shape and targets.shape != mean.shape[:1]:
-        raise ValueError(f"`y` must have the shape of the prediction, {mean.shape}, got {targets.shape}.")
-    targets = targets.reshape(mean.shape)
+    mean, targets = prediction.mean, prediction.targets(y)
     seen = ~jnp.isnan(targets)
-    rank = prediction.cdf(targets)
-    inside = ((rank >= (1 - coverage) / 2) & (rank <= (1 + coverage) / 2)).astype(mean.dtype)
+    inside = prediction.holds(targets, coverage).astype(mean.dtype)
 
     rmse = jnp.sqrt(jnp.mean((mean - targets) ** 2, where=seen))
     return Scores(rmse, -jnp.mean(prediction.log_density(targets), where=seen), jnp.mean(inside, where=seen))

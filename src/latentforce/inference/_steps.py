@@ -38,6 +38,7 @@ class Plan:
     train_filters: int | None
     chunk: int
     layout: Layout | None = None  # of data that are divided among devices
+    exact: bool = False  # whether equal parameters have equal objectives, so that the best can be told
 
 
 @cache
@@ -83,6 +84,7 @@ class State(NamedTuple):
     filters: Any  # the optimiser's state for the ODEs' coefficients, where they start late
     step: Int[Array, ""]
     scale: Float[Array, ""]  # of all steps: smaller after a failure
+    best: tuple[Float[Array, ""], Any] | None = None  # an objective that is known exactly, and `free` where it was best
 
 
 @partial(precise, static_argnames="plan", compiler_options=QUICK)
@@ -107,6 +109,7 @@ def begin(model: AnyModel, plan: Plan) -> tuple[State, AnyModel]:
         filters=_strong(optimizer.init(late)) if delayed else None,
         step=jnp.zeros((), int),
         scale=jnp.ones((), dtype_of(model)),
+        best=(jnp.asarray(-jnp.inf, dtype_of(model)), free) if plan.exact else None,
     )
     return state, fixed
 
@@ -114,6 +117,11 @@ def begin(model: AnyModel, plan: Plan) -> tuple[State, AnyModel]:
 def _strong(tree: Any) -> Any:
     """Numbers of the dtype they have: an optimiser that starts with Python's numbers would be compiled twice."""
     return jax.tree.map(lambda leaf: jax.lax.convert_element_type(leaf, jnp.asarray(leaf).dtype), tree)
+
+
+def best(state: State) -> State:
+    """With the best parameters seen, where these can be told: the last step of a line search may lead far away."""
+    return state if state.best is None else state._replace(free=state.best[1])
 
 
 def assemble(state: State, fixed: AnyModel) -> AnyModel:
@@ -144,11 +152,20 @@ def _advance(
         there = _finite((new.free, assemble(new, fixed)))
         failed = failed | ~here | (wanted & ~there)
         go = wanted & ~failed
-        return (jax.tree.map(lambda new, old: jnp.where(go, new, old), new, state), failed), (objective, norm)
+        kept = jax.tree.map(lambda new, old: jnp.where(go, new, old), new, state)
+        return (kept._replace(best=_better(state, objective, here)), failed), (objective, norm)
 
     wanted = jnp.arange(plan.chunk + 1) < plan.chunk
     (state, failed), records = jax.lax.scan(attempt, (state, jnp.zeros((), bool)), wanted)
     return state._replace(scale=jnp.minimum(2 * state.scale, 1.0)), (failed, *records)
+
+
+def _better(state: State, objective: Float[Array, ""], known: Bool[Array, ""]) -> tuple[Array, Any] | None:
+    """The best so far: this state, or an earlier one."""
+    if state.best is None:
+        return None
+    here = known & (objective > state.best[0])
+    return jax.tree.map(lambda new, old: jnp.where(here, new, old), (objective, state.free), state.best)
 
 
 advance = precise(_advance, static_argnames=("plan", "steps"))
@@ -189,7 +206,7 @@ def _step(state: State, fixed: Any, data: Data, key: PRNGKeyArray, plan: Plan) -
     else:
         updates, memory, late_memory = _delayed(optimizer, gradients, state, plan)
     free = jax.tree.map(lambda p, u: p + (state.scale * u).astype(p.dtype), state.free, updates)
-    new = State(free, natural, memory, late_memory, state.step + 1, state.scale)
+    new = State(free, natural, memory, late_memory, state.step + 1, state.scale, state.best)
     return new, -value, optax.tree.norm(gradients)
 
 
@@ -200,7 +217,13 @@ def _delayed(optimizer: Any, gradients: Any, state: State, plan: Plan) -> tuple[
         return eqx.partition(tree, mask(tree, lambda _, owners: _in_filter(owners)))
 
     (late_gradients, early_gradients), (late, early) = split(gradients), split(state.free)
-    early_updates, memory = _update(optimizer, early_gradients, state.optimizer, early)
+    try:
+        early_updates, memory = _update(optimizer, early_gradients, state.optimizer, early)
+    except TypeError as error:
+        raise ValueError(
+            "`train_filters` must be 0 or None with an optimizer that evaluates the objective itself, such as L-BFGS "
+            f"(which estimators take for one layer and Gaussian noise), got {plan.train_filters}."
+        ) from error
     late_updates, late_memory = _update(optimizer, late_gradients, state.filters, late)
     begun = state.step >= (plan.train_filters or 0)
     late_updates = jax.tree.map(lambda u: jnp.where(begun, u, jnp.zeros_like(u)), late_updates)

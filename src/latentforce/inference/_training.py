@@ -17,7 +17,8 @@ from jaxtyping import PRNGKeyArray
 
 from .. import _checks
 from .._checks import Numbers
-from .._data import row_weights, rows
+from .._data import observed, row_weights, rows
+from ..depth._model import layered
 from ._batches import Batches
 from ._checkpoints import Checkpoint, fingerprint, shapes
 from ._collapsed import collapsed_bound
@@ -27,11 +28,12 @@ from ._exact import ExactModel, log_marginal_likelihood
 from ._feeds import Held, ReadAhead, held_rows, held_sums
 from ._objectives import Batch, elbo, whole
 from ._prediction import mean_log_density
-from ._steps import AnyModel, Objective, Plan, adam, assembled, begin, dtype_of, is_hyperparameter, program
+from ._steps import AnyModel, Objective, Plan, State, adam, assembled, begin, best, dtype_of, is_hyperparameter, program
 
 DONE, CONVERGED, STOPPED = "all steps done", "converged", "stopped by the callback"
 STALE = "no better on held-out data since step"
 LOST = "another process ended"
+EXACT = (collapsed_bound, log_marginal_likelihood)  # objectives without random numbers
 
 
 class TrainingError(RuntimeError):
@@ -98,7 +100,7 @@ def fit(
     *,
     steps: int = 1000,
     objective: Objective | None = None,
-    learning_rate: float | optax.Schedule = 0.05,
+    learning_rate: Numbers | optax.Schedule = 0.05,
     decay: bool | None = None,
     optimizer: optax.GradientTransformation | None = None,
     num_samples: int = 5,
@@ -162,9 +164,12 @@ def fit(
                 raise ValueError(f"`{name}` must be None for an exact model, got {value!r}.")
         if isinstance(x, Statistics | Batches):
             raise ValueError(f"`x` must be the data themselves for an exact model, got {type(x).__name__}.")
-    for name, value in (("learning_rate", learning_rate), ("natural", natural), ("tolerance", tolerance)):
-        if isinstance(value, int | float) and not 0 <= value < math.inf:
-            raise ValueError(f"`{name}` must be finite and not negative, got {value!r}.")
+    if not callable(learning_rate):
+        learning_rate = _checks.not_negative("learning_rate", learning_rate)
+    natural = None if natural is None else _checks.not_negative("natural", natural)
+    tolerance = None if tolerance is None else _checks.not_negative("tolerance", tolerance)
+    if held_out is not None and not (isinstance(held_out, tuple | list) and len(held_out) == 2):
+        raise ValueError(f"`held_out` must be a pair (x, y), got {type(held_out).__name__}.")
     if decay and (callable(learning_rate) or optimizer is not None):
         raise ValueError("`decay` must be False with a schedule or an optimizer, which have their own, got True.")
     patience = _checks.count("patience", patience)
@@ -182,15 +187,20 @@ def fit(
         feed = ReadAhead(x, placed, dtype_of(model), chunk)
     else:
         size = None if batch_size is None else _checks.count("batch_size", batch_size)
-        feed = held_rows(placed, checked(model, x, y, weight), dtype_of(model), size, checkpoint is not None)
+        data = checked(model, x, y, weight)
+        if objective is collapsed_bound:
+            observed(data[1], "`collapsed_bound`")
+        feed = held_rows(placed, data, dtype_of(model), size, checkpoint is not None)
+    objective = objective or (collapsed_bound if isinstance(x, Statistics) else default)
     plan = Plan(
-        objective=objective or (collapsed_bound if isinstance(x, Statistics) else default),
+        objective=objective,
         optimizer=optimizer or adam(learning_rate, steps if decay is not False else None),
         batch_size=feed.batch_size,
         natural=natural,
         train_filters=model.train_filters,
         chunk=chunk,
         layout=feed.layout,
+        exact=natural is None and objective in EXACT,
     )
     loop = _Loop(model, plan, feed, placed, steps, held_out, patience, tolerance, callback, seed)
     if checkpoint is not None:
@@ -223,7 +233,7 @@ class _Loop(Generic[AnyModel]):
         self.patience, self.tolerance = patience, tolerance
         self.held_out = None if held_out is None else data_for(model, *held_out, None)
         self.key = jax.random.key(seed)
-        self.state, self.fixed = devices.everywhere(begin(model, plan))
+        self.state, self.fixed = devices.everywhere(_trainable(begin(model, plan), model))
         self.history, self.started, self.done = History(), time.perf_counter(), 0
         self.best: tuple[float, AnyModel, int] | None = None  # score, model and number of its chunk
         self.checkpoint: Checkpoint | None = None
@@ -261,8 +271,9 @@ class _Loop(Generic[AnyModel]):
             raise self._alone() from error
         finally:
             self.feed.close()
-        model = self.model if self.best is None else self.best[1]
-        return Fit(model, self.history)
+        if self.best is not None:
+            return Fit(self.best[1], self.history)
+        return Fit(assembled(*self.devices.here((best(self.state), self.fixed))), self.history)
 
     def _train(self) -> None:
         failures = 0
@@ -370,6 +381,19 @@ class _Loop(Generic[AnyModel]):
         self.checkpoint.write(self.done, trees, self.history, {"score": score, "at": at})
 
 
+def _trainable(begun: tuple[State, Any], model: Any) -> tuple[State, Any]:
+    """The start of a training, or an error where a parameter is outside of what training can reach."""
+    for path, free in jax.tree_util.tree_flatten_with_path(begun[0].free)[0]:
+        if not np.isfinite(np.asarray(free)).all():
+            value = {jax.tree_util.keystr(at): leaf for at, leaf in jax.tree_util.tree_flatten_with_path(model)[0]}
+            name = jax.tree_util.keystr(path)
+            raise ValueError(
+                f"`model` must have parameters that can be trained, got {name.lstrip('.')} = "
+                f"{np.asarray(value[name]).tolist()} (`train_filters=None` leaves those of an ODE as they are)."
+            )
+    return begun
+
+
 def hyperparameters(model: Any) -> dict[str, np.ndarray]:
     """Everything that can be trained but the posteriors, by its path in the model."""
     leaves = jax.tree_util.tree_flatten_with_path(model)[0]
@@ -390,13 +414,10 @@ def checked(model: Any, x: Numbers, y: Numbers | None, weight: Numbers | None) -
     """Inputs (N, D), targets (N, P) and weights (N,) that the model can be trained on."""
     inputs, targets = rows(x, y, model.num_inputs)
     if isinstance(model, ExactModel):
-        if np.isnan(targets).any():
-            raise ValueError("`y` must be observed everywhere for an exact model, got NaN.")
-    elif model.likelihood.num_functions(targets.shape[1]) != model.layers[-1].num_outputs:
-        raise ValueError(
-            f"`y` must have as many columns as the data the model was built for, got {targets.shape[1]} for a model "
-            f"of {model.layers[-1].num_outputs} functions."
-        )
+        observed(targets, "an exact model")
+    else:
+        layered(model).takes(targets.shape[1])
+        model.likelihood.check(targets)
     return inputs, targets, row_weights(weight, len(inputs))
 
 

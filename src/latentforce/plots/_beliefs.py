@@ -7,7 +7,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..depth._likelihoods import Poisson
 from ..depth._model import Model
 from ..estimators._classifier import shares
 from ..estimators._engine import in_float64
@@ -158,9 +157,9 @@ def _judge(estimator: Any, x: np.ndarray, y: np.ndarray, output: int) -> Judged:
 def _ranks(said: AbstractPrediction, y: Any) -> np.ndarray:
     """`P(Y <= y)`; of counts at random between `P(Y < y)` and that, so that they too are uniform if all is right."""
     rank = np.asarray(said.cdf(y))
-    if not isinstance(said.parts[0].likelihood, Poisson):
+    if not said.counts:
         return rank
-    below = np.asarray(said.cdf(y - 1))
+    below = np.asarray(said.cdf_below(y))
     return below + np.random.default_rng(0).random(rank.shape) * (rank - below)
 
 
