@@ -186,7 +186,9 @@ def test_evaluate(capsys, model, data):
 
 
 def test_force(capsys, model):
-    columns = answer(capsys, "force", model, "--points", 5)["columns"]
+    said = answer(capsys, "force", model, "--points", 5)
+    columns = said["columns"]
+    assert len(said["warnings"]) == 1 and "the ODE was learned" in said["warnings"][0]
     assert columns["time"][0].startswith("2024-01-01") and columns["time"][-1].startswith("2024-02-09")
     times = np.asarray(columns["time"], "datetime64[us]")
     mean, std = lf.load(model).predict_force(times, return_std=True)
@@ -195,6 +197,11 @@ def test_force(capsys, model):
     assert "`layer` must lie between 0 and 0, got 3" in refused(capsys, "force", model, "--layer", 3)
     assert called(capsys, "force", model, "--out", "force.npz")[0] == 0
     assert np.load("force.npz")["std"].shape == (200,)
+    estimator = lf.load(model)
+    for options, words in (({"train_filters": None}, []), ({"model": "gp-driven"}, ["the model has no ODE"])):
+        estimator.set_params(train_filters=0, model="lfm-driven").set_params(**options).save("other.lforce")
+        warned = answer(capsys, "force", "other.lforce", "--points", 3)["warnings"]
+        assert len(warned) == len(words) and all(word in text for word, text in zip(words, warned, strict=True))
 
 
 def test_a_known_ode_is_kept(capsys, untrained, data):
