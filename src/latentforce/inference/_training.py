@@ -200,7 +200,7 @@ def fit(
         train_filters=model.train_filters,
         chunk=chunk,
         layout=feed.layout,
-        exact=natural is None and objective in EXACT,
+        exact=natural is None and objective in EXACT and feed.batch_size is None and not isinstance(x, Batches),
     )
     loop = _Loop(model, plan, feed, placed, steps, held_out, patience, tolerance, callback, seed)
     if checkpoint is not None:
