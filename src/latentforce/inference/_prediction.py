@@ -84,10 +84,6 @@ class AbstractPrediction(eqx.Module):
 
         return jnp.mean(self._all(of), axis=0)
 
-    def cdf_below(self, y: Numbers) -> Float[Array, "N P"]:
-        """`P(Y < y)`: less than `cdf` where y is a count."""
-        return self.cdf(self.targets(y) - 1) if self.counts else self.cdf(y)
-
     @property
     def counts(self) -> bool:
         """Whether y is a whole number."""
@@ -108,7 +104,9 @@ class AbstractPrediction(eqx.Module):
     def holds(self, y: Numbers, coverage: float = 0.9) -> Bool[Array, "N P"]:
         """Whether `interval(coverage)` holds these observations."""
         _checks.share("coverage", coverage)
-        return (self.cdf(y) >= (1 - coverage) / 2) & (self.cdf_below(y) <= (1 + coverage) / 2)
+        rank = self.cdf(y)
+        below = self.cdf(self.targets(y) - 1) if self.counts else rank  # P(Y < y)
+        return (rank >= (1 - coverage) / 2) & (below <= (1 + coverage) / 2)
 
     def _moments(self) -> tuple[Float[Array, "N P"], Float[Array, "N P"]]:
         each = [part.likelihood.predictive_moments(part.means, part.variances) for part in self.parts]

@@ -159,7 +159,7 @@ def _ranks(said: AbstractPrediction, y: Any) -> np.ndarray:
     rank = np.asarray(said.cdf(y))
     if not said.counts:
         return rank
-    below = np.asarray(said.cdf_below(y))
+    below = np.asarray(said.cdf(y - 1))
     return below + np.random.default_rng(0).random(rank.shape) * (rank - below)
 
 
