@@ -215,8 +215,9 @@ def test_uci_cells(tmp_path):
         uci.cells(Setup(data=_sweep.Path("nowhere")))
     for name in ("power", "yacht"):
         (tmp_path / f"{name}.csv.gz").touch()
-    wide = [cell for cell in uci.cells(Setup(data=tmp_path)) if cell["model"] == uci.WIDE]
-    assert {(cell["set"], cell["depth"]) for cell in wide} == {("power", 2)} and len(wide) == 2
+    for model, one in ((uci.WIDE, "power"), (uci.HELD, "yacht")):
+        extra = [cell for cell in uci.cells(Setup(data=tmp_path)) if cell["model"] == model]
+        assert {(cell["set"], cell["depth"]) for cell in extra} == {(one, 2)} and len(extra) == 2
 
 
 def test_uci_takes_what_estimators_choose_for_few_rows():
@@ -253,10 +254,33 @@ def test_uci_small(tmp_path):
         for name, numbers in zip(names, worse, strict=True)
     ]
     page = uci.present(rows)
-    assert "`ours-2` before `dlfm-vfrf-2` by RMSE on 3 of 3 (a, b, c)" in page.text
+    all_three = "**a**, **b**, **c**"
+    claim = f"by RMSE on 3 of 3 ({all_three}); by NMLL on 0 of 3 (none), behind on {all_three}."
+    assert f"`ours-2` before `dlfm-vfrf-2` {claim}" in page.text
     assert "where their ranks are 1.91 apart" in page.text  # Demšar's table: q = 2.343 for three models
     assert [len(page.figures[score].axes) for score in ("rmse", "nmll")] == [3, 3]
     assert uci.present(rows[:1]).text
+
+
+def test_uci_says_which_differences_are_clear():
+    """Bold where the mean of the paired differences is more than two standard errors from 0."""
+
+    def pair(*less):
+        return {"seeds": [0, 1], "rmse": [1.0, 1.0], "nmll": [1.0, 1.0]}, {
+            "seeds": [0, 1], "rmse": [1.0 + part for part in less], "nmll": [1.0 - part for part in less],
+        }  # fmt: skip
+
+    sets = {"clear": pair(0.2, 0.4), "unclear": pair(0.1, 0.4)}  # 3.0 and 1.7 standard errors
+    found = {one: dict(zip(("ours-2", "dlfm-vfrf-2"), both, strict=True)) for one, both in sets.items()}
+    said = "by RMSE on 2 of 2 (**clear**, unclear); by NMLL on 0 of 2 (none), behind on **clear**."
+    assert said in uci.verdict(found)
+    first = {
+        one: {name: {key: part[:1] for key, part in row.items()} for name, row in both.items()}
+        for one, both in found.items()
+    }
+    assert "by RMSE on 2 of 2 (clear, unclear); by NMLL on 0 of 2 (none)." in uci.verdict(
+        first
+    )  # one split tells nothing
 
 
 def test_uci_models_are_compared_on_the_splits_that_they_share():

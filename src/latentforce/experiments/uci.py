@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
-from scipy.stats import friedmanchisquare, rankdata, studentized_range
 
 from ..depth._likelihoods import Gaussian
 from ..depth._model import Model
@@ -23,6 +22,7 @@ from ..presets import build
 from ._sweep import Cell, Measured, Page, Setup
 from ._tables import paragraph, spread, table
 from ._together import judge, train_together
+from ._uci_claims import HELD, PEER, SCORES, WIDE, Found, ranks, verdict
 
 NINE = ("boston", "concrete", "energy", "kin8nm", "naval", "power", "protein", "wine-red", "yacht")
 LARGE = ("kin8nm", "naval", "power", "protein")  # of more than 2000 rows
@@ -31,7 +31,6 @@ RANGE, INTERVAL = 3.0, (-1.0, 4.0)  # of the inputs, and of the paper's features
 BATCH = 1000  # rows of a step, where there are more than twice as many
 WIDEST = 40  # directions
 GROUP = 5  # splits that are trained at once
-SCORES = {"rmse": "RMSE", "nmll": "NMLL"}
 COLUMNS = 3  # of panels in a picture
 Data = tuple[np.ndarray, np.ndarray]  # inputs (N, D) and targets (N,)
 
@@ -98,13 +97,11 @@ SETTINGS = {
         effort=2.0,
     ),
 }
-HELD = "ours-held-out"
 SETTINGS[HELD] = replace(
     SETTINGS["ours"],
-    about="four of them, each stopped by rows of its own",
+    about="four of them, each stopped by rows of its own, where there are few",
     given={"restarts": 4, "validation_fraction": 0.1},
 )
-WIDE = "ours-wide"
 SETTINGS[WIDE] = replace(
     SETTINGS["ours"],
     about="twice the directions, and four starting points, where there are many rows",
@@ -112,12 +109,11 @@ SETTINGS[WIDE] = replace(
     wide=True,
     effort=1.0,
 )
-PEER = "gpytorch"  # its deep GP with 100 inducing points
 
 
 def cells(setup: Setup) -> list[Cell]:
     """One for each set, model, depth and group of splits; first splits and two layers come first. `HELD`, `WIDE` and
-    the peer have two layers, `WIDE` is for large sets, and the peer has the first splits only.
+    the peer have two layers, `HELD` is for small sets, `WIDE` for large ones, and the peer has the first splits only.
     """
     common = {"steps": setup.choose(4000, 200), "frequencies": 20}
     if setup.quick:
@@ -132,7 +128,7 @@ def cells(setup: Setup) -> list[Cell]:
                 {"set": name, "model": model} | cell
                 for model in models
                 for name in sets(setup)
-                if model != WIDE or name in LARGE
+                if model not in (HELD, WIDE) or (name in LARGE) == (model == WIDE)
             ]
             if not setup.quick and start == 0 and depth == 2:
                 rows += [
@@ -242,10 +238,10 @@ def label(cell: Cell) -> str:
     return f"{cell['model']}-{cell['depth']}"
 
 
-def gather(results: list[Measured]) -> dict[str, dict[str, dict[str, Any]]]:
+def gather(results: list[Measured]) -> Found:
     """All splits of each model on each set together, in order."""
     place = {name: i for i, name in enumerate([*SETTINGS, PEER])}
-    found: dict[str, dict[str, dict[str, Any]]] = {}
+    found: Found = {}
     for cell, result in sorted(
         results, key=lambda row: (row.cell["set"], place[row.cell["model"]], row.cell["depth"], row.cell["seeds"])
     ):
@@ -255,7 +251,7 @@ def gather(results: list[Measured]) -> dict[str, dict[str, dict[str, Any]]]:
     return found
 
 
-def labels(found: dict[str, dict[str, dict[str, Any]]]) -> list[str]:
+def labels(found: Found) -> list[str]:
     """All models of any set, in the order of the settings, the fewest layers first."""
     every = {name for row in found.values() for name in row}
     return [f"{name}-{depth}" for name in [*SETTINGS, PEER] for depth in (1, 2, 3) if f"{name}-{depth}" in every]
@@ -280,8 +276,8 @@ def present(results: list[Measured]) -> Page:
         about += f""" `{PEER}-2` is its deep GP with 100 inducing points and a kernel of all inputs, on the first three
         to five splits; below, models are compared on the splits that both have."""
     if any(f"{HELD}-2" in row for row in found.values()):
-        about += f""" `{HELD}` is one prediction from four starting points everywhere, of models as they were when they
-        predicted best a tenth of the rows that each held out."""
+        about += f""" `{HELD}` is for up to 2000 rows: one prediction from four starting points, of models as they were
+        when they predicted best a tenth of the rows that each held out."""
     if any(f"{WIDE}-2" in row for row in found.values()):
         about += f""" `{WIDE}` is for more than 2000 rows: twice as many directions as `ours`, up to {WIDEST}, and one
         prediction from four starting points of 2000 steps each, instead of one of 8000."""
@@ -292,87 +288,14 @@ def present(results: list[Measured]) -> Page:
     return Page("\n\n".join(part for part in parts if part), {score: draw(found, score) for score in SCORES})
 
 
-def scores_table(found: dict[str, dict[str, dict[str, Any]]], score: str) -> str:
+def scores_table(found: Found, score: str) -> str:
     """One row for each model, one column for each set."""
     names = labels(found)
     rows = [[name, *(spread(found[one][name][score]) if name in found[one] else "" for one in found)] for name in names]
     return f"Test {SCORES[score]}:\n\n" + table(["model", *found], rows)
 
 
-def ranks(found: dict[str, dict[str, dict[str, Any]]]) -> str:
-    """Mean ranks over sets, for the models that all sets have, and Nemenyi's critical difference at 5 %.
-
-    Of each set only those splits count that all of these models have: means over others would not be comparable.
-    """
-    names = [name for name in next(iter(found.values())) if all(name in row for row in found.values())]
-    comparable = len(names) >= 3 and all(_shared([row[name] for name in names], "rmse").size for row in found.values())
-    if len(found) < 3 or not comparable:
-        return ""
-    rows = []
-    for score, called in SCORES.items():
-        means = np.array([np.mean(_shared([row[name] for name in names], score), axis=1) for row in found.values()])
-        average = rankdata(means, axis=1).mean(axis=0)
-        p = friedmanchisquare(*means.T).pvalue
-        rows.append((called, average, p))
-    k, n = len(names), len(found)
-    critical = float(studentized_range.ppf(0.95, k, np.inf)) / 2**0.5 * (k * (k + 1) / (6 * n)) ** 0.5
-    lines = [[name, *(float(average[i]) for _, average, _ in rows)] for i, name in enumerate(names)]
-    lines.sort(key=lambda line: line[2])
-    tests = ", ".join(f"{called} p = {p:.1e}" for called, _, p in rows)
-    head = f"Mean ranks over {n} sets, by the splits that all have (1 is best). Friedman's test: {tests}. Two models"
-    return f"{head} differ at the 5 % level where their ranks are {critical:.2f} apart (Nemenyi).\n\n" + table(
-        ["model", *(f"rank by {called}" for called in SCORES.values())], lines
-    )
-
-
-CLAIMS = (
-    ("dlfm-vfrf-2", "iddgp-2", "the paper: so on energy, power and naval"),
-    ("dlfm-vfrf-2", "dlfm-vfrf-1", "the paper: more layers are generally better"),
-    ("dlfm-vfrf-3", "dlfm-vfrf-2", "the paper: more layers are generally better"),
-    ("iddgp-3", "iddgp-2", "the paper: more layers are generally better"),
-    ("dgp-3", "dgp-2", "the paper: more layers are generally better"),
-    ("dlfm-rff-3", "dlfm-rff-2", "the paper: more layers are generally better"),
-    ("dlfm-driven-3", "dlfm-driven-2", "more layers of driven features"),
-    ("ours-3", "ours-2", "more layers of ours"),
-    ("dlfm-vfrf-3", "iddgp-3", "as with two layers"),
-    ("dlfm-driven-2", "dlfm-vfrf-2", "driven against the paper's features, all else equal"),
-    ("ours-2", "dlfm-vfrf-2", "ours against the paper's model"),
-    ("ours-2", f"{PEER}-2", "ours against gpytorch's deep GP with 100 inducing points"),
-    (f"{WIDE}-2", "ours-2", "more directions and an average, at an equal number of steps in all"),
-    (f"{WIDE}-2", f"{PEER}-2", "these against gpytorch's"),
-)
-
-
-def verdict(found: dict[str, dict[str, dict[str, Any]]]) -> str:
-    """For each comparison, the sets on which the first has the better mean."""
-    lines = []
-    for first, second, about in CLAIMS:
-        both = [
-            one for one, row in found.items()
-            if first in row and second in row and _shared([row[first], row[second]], "rmse").size
-        ]  # fmt: skip
-        if both:
-            parts = []
-            for score, called in SCORES.items():
-                better = [one for one in both if _ahead(found[one][first], found[one][second], score)]
-                parts.append(f"{called} on {len(better)} of {len(both)} ({', '.join(better) or 'none'})")
-            lines.append(f"- `{first}` before `{second}` by {'; by '.join(parts)}. ({about})")
-    return "\n".join(lines)
-
-
-def _ahead(first: dict[str, Any], second: dict[str, Any], score: str) -> bool:
-    """Whether the first is lower on the splits that both have."""
-    better, worse = np.mean(_shared([first, second], score), axis=1)
-    return bool(better < worse)
-
-
-def _shared(rows: list[dict[str, Any]], score: str) -> np.ndarray:
-    """Scores (models, splits) on the splits that all have."""
-    seeds = sorted(set.intersection(*(set(row["seeds"]) for row in rows)))
-    return np.array([[row[score][row["seeds"].index(seed)] for seed in seeds] for row in rows])
-
-
-def draw(found: dict[str, dict[str, dict[str, Any]]], score: str) -> Figure:
+def draw(found: Found, score: str) -> Figure:
     """Means and standard errors, one panel for each set, models below each other."""
     names = labels(found)
     colors = {name: f"C{i}" for i, name in enumerate(dict.fromkeys(name.rsplit("-", 1)[0] for name in names))}
