@@ -394,8 +394,12 @@ def test_choices_for_few_rows():
         assert (chosen.batch_size is None) == (num_rows <= 2000)
     assert choose("dlfm-driven", 3000, 20, collapses=True).restarts == 4  # below 8 D^2
     assert [choose("dlfm-driven", n, 4, collapses=True).directions for n in (499, 500)] == [4, 8]
-    for name in ("lfm-driven", "dgp", "exact-gp"):  # one layer; and kernels of all inputs at once, without directions
+    for name in ("svgp", "dgp", "exact-gp"):  # kernels of all inputs at once, without directions
         assert choose(name, 455, 13, collapses=True).restarts == 1
+    for num_rows, expected in {455: (10, 8, 4), 1351: (10, 25, 4), 1352: (20, 26, 1)}.items():  # one layer
+        chosen = choose("lfm-driven", num_rows, 13, collapses=True)
+        assert (chosen.num_frequencies, chosen.directions, chosen.restarts) == expected
+    assert [choose("exact-lfm", n, 13, collapses=True).directions for n in (455, 3000)] == [4, 26]
     assert choose("lfm-driven", 20, 13, collapses=True).directions == 2
     assert choose("dlfm-driven", 455, 13, collapses=True, restarts=2).restarts == 2
     assert choose("lfm-driven", 455, 13, collapses=True, validation_fraction=0.2).optimizer == "adam"

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import latentforce as lf
-from latentforce.estimators._engine import Rows, divided
+from latentforce.estimators import _engine
+from latentforce.estimators._engine import Rows, divided, scattered
 from latentforce.inference._prediction import Mixture, Prediction
 
 X = np.random.default_rng(0).uniform(size=(40, 2))
@@ -122,3 +123,43 @@ def test_restarts_hold_out_rows_of_their_own():
     assert len(set(seen[:40])) == 40
     assert set(seen) == set(range(43))
     assert divided(rows, 0.0, 5, 2) == (rows, None)
+
+
+@pytest.mark.parametrize("name", ["svgp", "lfm-rff", "gp-driven", "exact-lfm"])
+def test_searches_without_chance_start_elsewhere(name):
+    """Hyperparameters and directions move; what the data or the interval settle, and a filter that is known, do not."""
+    model = lf.build(name, X, Y, num_frequencies=2, directions=None if name == "svgp" else 3, train_filters=None)
+    other, again = scattered(model, 1), scattered(model, 1)
+    moved = jax.tree.map(lambda old, new: bool(np.any(old != new)), model, other)
+    assert jax.tree.leaves(moved) != [False] and all(jax.tree.leaves(jax.tree.map(np.array_equal, other, again)))
+    process, was = (m.process if name == "exact-lfm" else m.layers[0].outputs.process for m in (other, model))
+    assert np.all(process.force.lengthscale > 0) and not np.any(process.force.lengthscale == was.force.lengthscale)
+    assert all(jax.tree.leaves(jax.tree.map(lambda a, b: np.allclose(a, b, rtol=1e-5), process.filter, was.filter)))
+    if name != "exact-lfm":
+        layer, before = other.layers[0], model.layers[0]
+        kept = (layer.features, layer.posterior), (before.features, before.posterior)
+        assert all(jax.tree.leaves(jax.tree.map(np.array_equal, *kept)))
+    if name != "svgp":
+        assert jax.tree.leaves(moved.inputs if name == "exact-lfm" else moved.layers[0].inputs)[0]
+
+
+def test_restarts_of_shallow_models_differ():
+    fitted = lf.LatentForceRegressor("lfm-driven", num_frequencies=3, directions=2, restarts=3, steps=15).fit(X, Y)
+    weights = [one.model.layers[0].inputs.weights for one in fitted.fitted_.members]
+    assert len(weights) > 1 and not np.allclose(weights[0], weights[1])
+
+
+def test_starts_that_end_far_behind_are_left_out(monkeypatch):
+    found = iter([0.19, -0.31, 0.7, 0.21])  # nats a row
+    monkeypatch.setattr(_engine, "_quality", lambda history, optimizer: next(found))
+    fitted = lf.LatentForceRegressor("gp-driven", num_frequencies=3, restarts=4, steps=2, random_state=0).fit(X, Y)
+    assert len(fitted.fitted_.members) == 2
+
+
+def test_fewer_directions_than_inputs_see_all_of_them():
+    wide = np.random.default_rng(0).uniform(size=(30, 5))
+    first, second = (lf.build("lfm-driven", wide, Y[:30], directions=3, seed=seed).layers[0].inputs for seed in (0, 1))
+    np.testing.assert_allclose(first.weights @ first.weights.T, np.eye(3), atol=1e-6)
+    assert np.all(np.abs(first.weights).max(axis=0) > 0.01) and not np.allclose(first.weights, second.weights)
+    enough = lf.build("lfm-driven", wide, Y[:30], directions=6).layers[0].inputs
+    np.testing.assert_array_equal(enough.weights[:5], np.eye(5))

@@ -122,7 +122,9 @@ def _inputs(options: Options, index: int, x: np.ndarray) -> tuple[AbstractInputs
         return Coordinates(dim), list(x.T)
     low, high = _spans(list(x.T)).T
     centre, half = (low + high) / 2, (high - low) / 2
-    weights = np.concatenate([np.eye(dim), options.generator(index, 1).standard_normal((max(K - dim, 0), dim))])[:K]
+    random = options.generator(index, 1).standard_normal((dim, dim) if dim > K else (K - dim, dim))
+    # Fewer directions than inputs are random ones: a part of the inputs would leave the others unseen.
+    weights = np.linalg.qr(random)[0][:K] if dim > K else np.concatenate([np.eye(dim), random])
     times = np.asarray(normalized(jnp.asarray(weights)), np.float64) @ ((x - centre) / half).T
     return Directions(*options.arrays(weights, centre, half)), list(times)
 

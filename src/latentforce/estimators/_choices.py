@@ -45,19 +45,19 @@ GIVABLE = tuple(field.name for field in fields(Choices) if field.name != "optimi
 
 
 def few_rows(name: str, num_rows: int, num_columns: int) -> bool:
-    """Whether a deep model with learned directions has so few rows that it could follow single ones."""
+    """Whether a model with learned directions has so few rows that it could follow single ones."""
     return _searches(name, num_columns) and num_rows < max(8 * num_columns**2, FEW)
 
 
 def averaged(name: str, num_rows: int, num_columns: int) -> bool:
-    """Whether rows leave open which directions a deep model takes: then predictions are of several starting points."""
-    return few_rows(name, num_rows, num_columns) or (_searches(name, num_columns) and num_rows <= WHOLE)
+    """Whether rows leave open which directions a model takes: then predictions are of several starting points."""
+    deep = _searches(name, num_columns) and PRESETS[name].deep
+    return few_rows(name, num_rows, num_columns) or (deep and num_rows <= WHOLE)
 
 
 def _searches(name: str, num_columns: int) -> bool:
-    """Whether a model is deep and has directions to learn."""
-    preset = PRESETS[name]
-    return preset.deep and not preset.joint and num_columns > 1
+    """Whether a model has directions to learn."""
+    return not PRESETS[name].joint and num_columns > 1
 
 
 def choose(name: str, num_rows: int, num_columns: int, collapses: bool, **given: Any) -> Choices:
@@ -68,10 +68,12 @@ def choose(name: str, num_rows: int, num_columns: int, collapses: bool, **given:
     one draw of the hidden layers as with many. Where the best q is known in closed form (`collapses`: Gaussian noise,
     all targets observed), one layer of not too many features needs no q to be learned.
 
-    Directions are not integrated over, and with few rows they can follow the noise. In shallow models they have no more
-    weights than a quarter of the rows. In deep models up to 2000 rows leave open which directions matter: rather than
-    to follow one choice to its end, predictions are averaged over shorter trainings from several starting points. With
-    few rows (below 8 D^2, or 500) they also have one direction for each input, are narrow and have fewer features.
+    Directions are not integrated over, and with few rows (below 8 D^2, or 500) they can follow the noise. Predictions
+    are then averaged over trainings from several starting points, and there are fewer features; deep models have one
+    direction for each input and are narrow, shallow ones never have more weights of directions than a quarter of the
+    rows, exact ones, as they see everything, than an eighth.
+    In deep models up to 2000 rows leave open which directions matter: rather than to follow one choice to its end,
+    predictions are averaged over shorter trainings.
     """
     for key in ("steps", "restarts", "width", "num_frequencies", "directions", "batch_size", "num_samples"):
         if given.get(key) is not None:
@@ -81,8 +83,10 @@ def choose(name: str, num_rows: int, num_columns: int, collapses: bool, **given:
         not_negative("learning_rate", rate)
     preset, several, few = PRESETS[name], num_columns > 1, few_rows(name, num_rows, num_columns)
     many_starts = averaged(name, num_rows, num_columns)
-    projected = several and not preset.joint
-    supported = (1 if few else 2) * num_columns if preset.deep else max(num_rows // (4 * num_columns), 2)
+    projected = _searches(name, num_columns)
+    exact = preset.features is None
+    weights = num_rows // (8 if exact else 4)  # of all directions together
+    supported = (1 if few else 2) * num_columns if preset.deep else max(weights // num_columns, 2)
     values: dict[str, Any] = {
         "width": min(num_columns, 3 if few else 8) if preset.deep else None,
         "num_frequencies": (10 if few else 20) if several else 40,
@@ -96,7 +100,7 @@ def choose(name: str, num_rows: int, num_columns: int, collapses: bool, **given:
         "validation_fraction": 0.0,
     }
     values |= {key: value for key, value in given.items() if value is not None}
-    share, exact = values["validation_fraction"], preset.features is None
+    share = values["validation_fraction"]
     if not 0 <= share < 1 or (exact and share > 0):
         wanted = "0 for an exact model" if exact else "from 0 to below 1"
         raise ValueError(f"`validation_fraction` must be {wanted}, got {share!r}.")

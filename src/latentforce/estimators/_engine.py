@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial, wraps
 from typing import Any, NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -17,9 +18,11 @@ from sklearn.exceptions import ConvergenceWarning
 
 from .._checks import within
 from .._data import bucket
+from .._parameters import constrain, mask, unconstrain
 from .._progress import progress_bar
 from ..depth._inputs import Coordinates
 from ..depth._model import Model
+from ..features._base import AbstractFeatures
 from ..features._driven import DrivenFourier
 from ..features._harmonic import HarmonicFourier
 from ..inference._batches import Batches
@@ -32,11 +35,14 @@ from ..inference._functions import sample_functions
 from ..inference._gaussian import Normal
 from ..inference._objectives import Batch, elbo, whole
 from ..inference._prediction import AbstractPrediction, Prediction, mixed, predict, predict_mean
+from ..inference._steps import AnyModel, is_hyperparameter, is_trained
 from ..inference._training import LOST, STOPPED, Fit, History, Progress, TrainingError, fit
 from ._choices import Choices
 
 DEGREE = 16  # of the polynomials that compressed data are kept by
 LBFGS = optax.lbfgs()  # one object, so that compiled steps are found again
+SCATTER = 0.5  # deviation of starting points, in parameters as free numbers: logarithms, and weights of directions
+BEHIND = 0.5  # nats a row: what ended this much below the best found no explanation of its own, but a bad one
 
 
 class Rows(NamedTuple):
@@ -170,8 +176,8 @@ class Settings(NamedTuple):
 def train(
     make: Callable[[int], Model | ExactModel], rows: Rows, choices: Choices, settings: Settings
 ) -> tuple[Fitted, History, list[str]]:
-    """What some starting points led to, the best first, by rows held out or else by its bound; its history; and what
-    there was to warn of. `make` builds a model from a seed.
+    """What some starting points led to, the best first, by rows held out or else by its bound, without those that are
+    far behind; its history; and what there was to warn of. `make` builds a model from a seed.
 
     Each restart holds out rows of its own, so that together they have seen all; and has a checkpoint of its own, so
     that those that are done are not done again. One that was stopped counts only if it was the first.
@@ -183,13 +189,33 @@ def train(
         if path is not None and restart:
             path = f"{os.fspath(path)}.{restart}"
         own = settings._replace(seed=seed, checkpoint=path)
-        fits.append(_train(make(seed), kept, held_out, choices, own, said))
+        start = make(seed)
+        if restart and choices.optimizer == "lbfgs":
+            start = scattered(start, seed)
+        fits.append(_train(start, kept, held_out, choices, own, said))
         if fits[-1].history.stopped == STOPPED:
             break
     done = [one for one in fits if one.history.stopped != STOPPED] or fits
-    ranked = sorted(done, key=lambda one: _quality(one.history, choices.optimizer), reverse=True)
+    quality = [_quality(one.history, choices.optimizer) for one in done]
+    order = sorted(range(len(done)), key=quality.__getitem__, reverse=True)
+    ranked = [done[i] for i in order if quality[i] >= max(quality) - BEHIND]
     best, *others = (_kept(one.model, rows) for one in ranked)
     return replace(best, others=tuple(others)), ranked[0].history, said
+
+
+def scattered(model: AnyModel, seed: int) -> AnyModel:
+    """The model from another starting point: without chance in its steps, a search from the same one ends the same."""
+    free, fixed = eqx.partition(unconstrain(model), _may_start_elsewhere(model))
+    generator = np.random.default_rng(seed)
+    free = jax.tree.map(lambda leaf: leaf + SCATTER * generator.standard_normal(leaf.shape), free)
+    return constrain(eqx.combine(free, fixed))
+
+
+def _may_start_elsewhere(model: AnyModel) -> AnyModel:
+    """A mask of what is trained, but for posteriors, whose best is known, and features, which follow the data."""
+    outside = mask(model, lambda _, owners: not any(isinstance(owner, AbstractFeatures) for owner in owners))
+    masks = is_trained(model, model.train_filters), is_hyperparameter(model), outside
+    return jax.tree.map(lambda *wanted: all(wanted), *masks)
 
 
 def _kept(model: Model | ExactModel, rows: Rows) -> Fitted:

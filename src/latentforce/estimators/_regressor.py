@@ -51,9 +51,10 @@ class LatentForceRegressor(RegressorMixin, LatentForceEstimator):
     - `filter`: "first", "second", or a filter in the units of the one input column.
     - `likelihood`: "gaussian" (None), "student-t", "heteroscedastic" or "poisson".
     - `steps`, `batch_size`, `learning_rate`, `num_samples`, `checkpoint`, `every`, `resume`: as for
-      [`latentforce.fit`][]; `restarts`: from how many starting points (four for deep models of several inputs and up to
-      2000 rows); predictions are of all the models they lead to together, parameters, forces and layers are those of
-      the best.
+      [`latentforce.fit`][]; `restarts`: from how many starting points (four for deep models of several inputs and up
+      to 2000 rows, and for shallow ones with learned directions and few rows); predictions are of all the models they
+      lead to together, but for those that end half a nat a row below the best; parameters, forces and layers are those
+      of the best.
     - `validation_fraction`: the share of rows (of equal weight) held out from the training of an approximate model,
       to take its state where they are predicted best; 0 for none.
     - `devices`: None for one, a number, or "all", also those of other processes (see [`latentforce.distribute`][]),
