@@ -198,7 +198,7 @@ def train(
     done = [one for one in fits if one.history.stopped != STOPPED] or fits
     quality = [_quality(one.history, choices.optimizer) for one in done]
     order = sorted(range(len(done)), key=quality.__getitem__, reverse=True)
-    ranked = [done[i] for i in order if quality[i] >= max(quality) - BEHIND]
+    ranked = [done[i] for i in order if not quality[i] < max(quality) - BEHIND]
     best, *others = (_kept(one.model, rows) for one in ranked)
     return replace(best, others=tuple(others)), ranked[0].history, said
 
