@@ -278,9 +278,8 @@ def test_uci_says_which_differences_are_clear():
         one: {name: {key: part[:1] for key, part in row.items()} for name, row in both.items()}
         for one, both in found.items()
     }
-    assert "by RMSE on 2 of 2 (clear, unclear); by NMLL on 0 of 2 (none)." in uci.verdict(
-        first
-    )  # one split tells nothing
+    one_split_tells_nothing = "by RMSE on 2 of 2 (clear, unclear); by NMLL on 0 of 2 (none)."
+    assert one_split_tells_nothing in uci.verdict(first)
 
 
 def test_uci_models_are_compared_on_the_splits_that_they_share():

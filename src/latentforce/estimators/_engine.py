@@ -196,9 +196,9 @@ def train(
         if fits[-1].history.stopped == STOPPED:
             break
     done = [one for one in fits if one.history.stopped != STOPPED] or fits
-    quality = [_quality(one.history, choices.optimizer) for one in done]
-    order = sorted(range(len(done)), key=quality.__getitem__, reverse=True)
-    ranked = [done[i] for i in order if not quality[i] < max(quality) - BEHIND]
+    scored = [(_quality(one.history, choices.optimizer), one) for one in done]
+    scored.sort(key=lambda pair: pair[0], reverse=True)
+    ranked = [one for quality, one in scored if not quality < scored[0][0] - BEHIND]
     best, *others = (_kept(one.model, rows) for one in ranked)
     return replace(best, others=tuple(others)), ranked[0].history, said
 

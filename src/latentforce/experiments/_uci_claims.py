@@ -8,7 +8,7 @@ from scipy.stats import friedmanchisquare, rankdata, studentized_range
 from ._tables import table
 
 SCORES = {"rmse": "RMSE", "nmll": "NMLL"}
-HELD, WIDE = "ours-held-out", "ours-wide"
+WIDE = "ours-wide"
 PEER = "gpytorch"  # its deep GP with 100 inducing points
 CLEAR = 2  # standard errors
 Found = dict[str, dict[str, dict[str, Any]]]  # of each set and model, its splits and their scores
