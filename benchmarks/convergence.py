@@ -5,11 +5,12 @@ as many, and its shallow counterpart.
 
 FOLDER holds `energy.csv.gz`, ... (header, target last). Inputs are scaled to [0, 1], targets to mean 0 and deviation 1;
 90 % of the rows are for training (numpy `default_rng(0)`), 10 % for the test scores. Starting point and schedule are
-the library's own; one draw of the hidden layer for each step, 1000 rows where there are more than 2000. float32. Each
-data set is trained on from several seeds (of the directions and of all draws), at once: "short of it" is the mean gain
-of ten times the steps, "spread" the difference between the seeds. An `--out` that is there already is added to, so
-that sets may run side by side; the learning curves go to a PNG beside it. `--momentum 0.9` has Adam average gradients
-over ten steps instead of what the library chooses, and `--short` leaves out the long trainings.
+the library's own; `--draws` draws of the hidden layer for each step, 1000 rows where there are more than 2000.
+float32. Each data set is trained on from several seeds (of the directions and of all draws), at once: "short of it" is
+the mean gain of ten times the steps, "spread" the difference between the seeds. An `--out` that is there already is
+added to, so that sets may run one after the other; the learning curves go to a PNG beside it. `--momentum 0.9` has Adam
+average gradients over ten steps instead of what the library chooses, `--independent` has each draw by itself instead of
+in mirrored pairs, and `--short` leaves out the long trainings.
 """
 
 import argparse
@@ -57,15 +58,17 @@ def shallow(x: np.ndarray, y: np.ndarray, seed: int) -> lf.Model:
 
 
 def train(
-    models: list[lf.Model], x: np.ndarray, y: np.ndarray, steps: int, momentum: float | None
+    models: list[lf.Model], x: np.ndarray, y: np.ndarray, steps: int, options: argparse.Namespace
 ) -> tuple[lf.Model, np.ndarray, np.ndarray]:
     """The fitted models, stacked, their evidence lower bounds on all training data, and their learning curves."""
     batch = 1000 if len(x) > 2000 else None
     data = [(x, y[:, 0])] * len(models)
     optimizer = adam(RATE, steps)
-    if momentum is not None:
-        optimizer = optax.adam(optax.cosine_decay_schedule(RATE, steps), b1=momentum, b2=0.99)
-    fitted, objective = train_together(models, data, optimizer, steps, num_samples=1, batch_size=batch)
+    if options.momentum is not None:
+        optimizer = optax.adam(optax.cosine_decay_schedule(RATE, steps), b1=options.momentum, b2=0.99)
+    fitted, objective = train_together(
+        models, data, optimizer, steps, options.draws, batch_size=batch, mirrored=not options.independent
+    )
     return fitted, bound(fitted, x, y), objective.reshape(len(models), CURVE, -1).mean(axis=2)
 
 
@@ -76,14 +79,15 @@ def bound(models: lf.Model, x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return np.mean([evaluate(models, key) for key in jax.random.split(jax.random.key(1), 40)], axis=0)
 
 
-def measure(path: Path, steps: int, seeds: int, momentum: float | None, short: bool) -> dict[str, Any]:
+def measure(path: Path, options: argparse.Namespace) -> dict[str, Any]:
     """One data set: bounds, learning curves and test scores, each for each seed."""
     x, y, xt, yt, scale = load(path)
-    row: dict[str, Any] = {"steps": steps}
+    steps, seeds = options.steps, options.seeds
+    row: dict[str, Any] = {"steps": steps, "draws": options.draws, "mirrored": not options.independent}
     kinds = (("shallow", shallow, steps), ("deep", deep, steps), ("ten_times", deep, 10 * steps))
-    for name, make, count in kinds[: 2 if short else 3]:
+    for name, make, count in kinds[: 2 if options.short else 3]:
         start = time.perf_counter()
-        models, reached, curve = train([make(x, y, seed) for seed in range(seeds)], x, y, count, momentum)
+        models, reached, curve = train([make(x, y, seed) for seed in range(seeds)], x, y, count, options)
         tested = judge(models, [(xt, yt[:, 0])] * seeds, 100)
         row[name] = {"bound": reached.tolist(), "seconds": time.perf_counter() - start, "curve": curve.tolist()}
         row[name] |= {"rmse": (scale * tested.rmse).tolist(), "nmll": (np.log(scale) + tested.nmll).tolist()}
@@ -114,13 +118,15 @@ def main() -> None:
     parser.add_argument("--names", nargs="+", default=list(NAMES))
     parser.add_argument("--steps", type=int, default=STEPS)
     parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("--draws", type=int, default=2)
+    parser.add_argument("--independent", action="store_true")
     parser.add_argument("--momentum", type=float)
     parser.add_argument("--short", action="store_true")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     print(f"{'data':<10}{'shallow':>9}{'deep':>9}{'10 x':>9}{'short of it':>12}{'spread':>8}{'seconds':>9}")
     for name in options.names:
-        row = measure(options.data / f"{name}.csv.gz", options.steps, options.seeds, options.momentum, options.short)
+        row = measure(options.data / f"{name}.csv.gz", options)
         flat, reached = (np.asarray(row[kind]["bound"]) for kind in ("shallow", "deep"))
         limit = np.asarray(row["ten_times"]["bound"]) if "ten_times" in row else np.full_like(reached, np.nan)
         print(

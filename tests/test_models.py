@@ -9,6 +9,7 @@ import pytest
 import latentforce as lf
 from latentforce._parameters import constrain, mask, unconstrain
 from latentforce.depth._posteriors import POSTERIORS
+from latentforce.inference._objectives import normals
 
 pytestmark = pytest.mark.usefixtures("x64")
 elbo = jax.jit(lf.elbo, static_argnums=3)  # one program, not one for each operation
@@ -264,6 +265,40 @@ def test_compressed_data_give_the_same_bound_whatever_the_hyperparameters():
         np.testing.assert_allclose(
             lf.collapsed_bound(model, statistics), lf.collapsed_bound(model, batch(t, y)), rtol=1e-9
         )
+
+
+@pytest.mark.parametrize("alike", [False, True])
+def test_mirrored_draws_have_the_same_mean_and_less_noise(data, alike):
+    x, y = data
+    model = shaken(lf.build("dlfm-driven", x, y, num_frequencies=2, depth=3), size=0.05)
+
+    @jax.jit
+    def of_keys(model):
+        def one(key, mirrored):
+            return jax.value_and_grad(lf.elbo)(model, batch(x, y), key, 2, alike, mirrored)
+
+        keys = jax.random.split(jax.random.key(0), 400)
+        return [jax.vmap(lambda key, mirrored=mirrored: one(key, mirrored))(keys) for mirrored in (False, True)]
+
+    (plain, plain_slopes), (paired, paired_slopes) = of_keys(model)
+    spread = np.sqrt((plain.var() + paired.var()) / len(plain))
+    assert abs(plain.mean() - paired.mean()) < 4 * spread
+    noise = [
+        sum(float(jnp.sum(jnp.var(leaf, axis=0))) for leaf in jax.tree.leaves(eqx.filter(slopes, trainable(model))))
+        for slopes in (plain_slopes, paired_slopes)
+    ]
+    assert noise[1] < noise[0] / 2
+
+
+@pytest.mark.parametrize(("number", "signs"), [(1, [1]), (2, [1, -1]), (3, [1, 1, -1])])
+def test_of_an_odd_number_of_draws_the_last_has_no_mirror_image(data, number, signs):
+    x, y = data
+    model, rows, key = lf.build("dlfm-driven", x, y, num_frequencies=2), batch(x, y), jax.random.key(0)
+    model = shaken(model, size=0.1)
+    (drawn,) = normals(model, key, -(-number // 2), rows.x)
+    drawn = jnp.stack([sign * drawn[i % len(drawn)] for i, sign in enumerate(signs)])
+    values = model.likelihood.expected_log_prob(rows.y, *model.moments(rows.x, (drawn,)))
+    np.testing.assert_allclose(elbo(model, rows, key, number), values.mean() - model.kl() / N, rtol=1e-12)
 
 
 def test_the_importance_weighted_bound_tightens(data):

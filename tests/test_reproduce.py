@@ -8,7 +8,6 @@ import sys
 import jax
 import joblib
 import numpy as np
-import optax
 import pytest
 from matplotlib.figure import Figure
 
@@ -17,7 +16,7 @@ from latentforce import cli
 from latentforce.datasets import LEVELS, multi_step
 from latentforce.experiments import EXPERIMENTS, _sweep, _together, multistep, uci
 from latentforce.experiments._sweep import Measured, Page, Setup, SweepError, plain, reproduce
-from latentforce.experiments._together import CHECKED, judge, train_together
+from latentforce.experiments._together import judge
 from latentforce.inference._prediction import mixed
 from latentforce.inference._scores import scores
 
@@ -215,18 +214,17 @@ def test_uci_cells(tmp_path):
         uci.cells(Setup(data=_sweep.Path("nowhere")))
     for name in ("power", "yacht"):
         (tmp_path / f"{name}.csv.gz").touch()
-    for model, one in ((uci.WIDE, "power"), (uci.HELD, "yacht")):
-        extra = [cell for cell in uci.cells(Setup(data=tmp_path)) if cell["model"] == model]
-        assert {(cell["set"], cell["depth"]) for cell in extra} == {(one, 2)} and len(extra) == 2
+    extra = [cell for cell in uci.cells(Setup(data=tmp_path)) if cell["model"] == uci.WIDE]
+    assert {(cell["set"], cell["depth"]) for cell in extra} == {("power", 2)} and len(extra) == 2
 
 
 def test_uci_takes_what_estimators_choose_for_few_rows():
     x, y = uci.load("friedman", None, 400)
     ours = uci.SETTINGS["ours"]
-    assert ours.effort_on(x, 4000) == ours.effort_on(np.tile(x, (5, 1)), 4000) == (2000, 4, 0.0)
-    assert ours.effort_on(np.tile(x, (6, 1)), 4000) == (8000, 1, 0.0)
+    assert ours.effort_on(x, 4000) == ours.effort_on(np.tile(x, (5, 1)), 4000) == (2000, 4)
+    assert ours.effort_on(np.tile(x, (6, 1)), 4000) == (8000, 1)
     many = np.tile(x, (6, 1))
-    assert uci.SETTINGS[uci.WIDE].effort_on(many, 4000) == (2000, 4, 0.0)
+    assert uci.SETTINGS[uci.WIDE].effort_on(many, 4000) == (2000, 4)
     found = [uci.SETTINGS[name].choices(many).directions for name in ("ours", uci.WIDE)]
     assert found == [16, 32] and uci.SETTINGS[uci.WIDE].choices(np.tile(x, (6, 2))).directions == uci.WIDEST
     assert [ours.build(x, y, 1, M).layers[0].features.num_frequencies for M in (3, 20)] == [3, 10]
@@ -312,36 +310,3 @@ def test_models_are_judged_in_blocks_of_rows(monkeypatch, x64):
     wanted = scores(mixed([lf.predict(member, x, num_samples=5) for member in members]), y[:, None])
     for name in ("rmse", "nmll", "coverage"):
         np.testing.assert_allclose(getattr(found, name)[0], getattr(wanted, name), rtol=1e-10)
-
-
-def test_models_are_kept_as_they_were_when_they_predicted_held_out_data_best():
-    """With steps that get ever larger, so that the best state is not the last."""
-    rng = np.random.default_rng(0)
-    x = rng.uniform(size=(2, 30))
-    y = np.sin(6 * x) + 0.3 * rng.standard_normal(x.shape)
-    train, held = [list(zip(x[:, part], y[:, part], strict=True)) for part in (slice(0, 15), slice(15, None))]
-    models = [lf.build("lfm-driven", *one, num_frequencies=6) for one in train]
-    optimizer, seen = optax.adam(lambda step: 0.01 * 1.15**step), []
-    best, objective = train_together(
-        models, train, optimizer, 120, 1, chunk=10, held_out=held,
-        callback=lambda _, now: seen.append(np.asarray(judge(now, held, CHECKED).nmll)),
-    )  # fmt: skip
-    reached = np.asarray(judge(best, held, CHECKED).nmll)
-    np.testing.assert_allclose(reached, np.min(seen, axis=0), rtol=1e-6)
-    assert (reached < seen[-1] - 0.1).all()
-    assert len(seen) - 1 - np.argmin(seen, axis=0).max() == 6  # half of the twelve chunks: no more to gain
-    assert objective.shape == (2, 10 * len(seen))
-
-
-def test_uci_rows_that_are_held_out():
-    x, y = uci.load("friedman", None, 700)
-    one = uci.split(x, y, 0)
-    steps, members, share = uci.SETTINGS[uci.HELD].effort_on(one.train[0], 4000)
-    assert (steps, members, share) == (2000, 4, 0.1)
-    parts = [uci.kept(one.train, share, member) for member in range(members)]
-    assert len({row for _, held in parts for row in held[1]}) == 4 * 63  # no row twice
-    for (seen, targets), (unseen, _) in parts:
-        assert len(seen) == len(targets) == 567 and len(unseen) == 63
-    assert uci.kept(one.train, 0.0, 1)[1] is None
-    cell = {"set": "friedman", "model": uci.HELD, "depth": 2, "seeds": [0], "steps": 10, "frequencies": 2, "rows": 700}
-    assert np.isfinite(uci.measure(cell, None)["nmll"]).all()

@@ -64,9 +64,9 @@ def choose(name: str, num_rows: int, num_columns: int, collapses: bool, **given:
     """All choices for that preset and so much data; whatever is `given` and not None is taken.
 
     Several inputs interact, which additive layers do not see: they are read along twice as many learned directions. A q
-    with a block for each direction then keeps the cost linear in them. Deep models of several inputs train as well with
-    one draw of the hidden layers as with many. Where the best q is known in closed form (`collapses`: Gaussian noise,
-    all targets observed), one layer of not too many features needs no q to be learned.
+    with a block for each direction then keeps the cost linear in them. Deep models of several inputs train well with
+    one pair of draws of the hidden layers. Where the best q is known in closed form (`collapses`: Gaussian noise, all
+    targets observed), one layer of not too many features needs no q to be learned.
 
     Directions are not integrated over, and with few rows (below 8 D^2, or 500) they can follow the noise. Predictions
     are then averaged over trainings from several starting points, and there are fewer features; deep models have one
@@ -95,7 +95,7 @@ def choose(name: str, num_rows: int, num_columns: int, collapses: bool, **given:
         "steps": (2000 if many_starts else 4000) if preset.deep else 1000,
         "batch_size": 1000 if num_rows > WHOLE else None,
         "learning_rate": 0.05,
-        "num_samples": 1 if several else 5,
+        "num_samples": 2 if several else 4,
         "restarts": 4 if many_starts else 1,
         "validation_fraction": 0.0,
     }

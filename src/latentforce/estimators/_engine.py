@@ -4,7 +4,7 @@ import os
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cache, cached_property, partial, wraps
+from functools import cached_property, wraps
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -33,10 +33,10 @@ from ..inference._exact import ExactModel, ExactPosterior, condition
 from ..inference._force import force
 from ..inference._functions import sample_functions
 from ..inference._gaussian import Normal
-from ..inference._objectives import Batch, elbo, whole
+from ..inference._objectives import Batch, whole
 from ..inference._prediction import AbstractPrediction, Prediction, mixed, predict, predict_mean
 from ..inference._steps import AnyModel, is_hyperparameter, is_trained
-from ..inference._training import LOST, STOPPED, Fit, History, Progress, TrainingError, fit
+from ..inference._training import LOST, STOPPED, Fit, History, Progress, TrainingError, fit, sampled_elbo
 from ._choices import Choices
 
 DEGREE = 16  # of the polynomials that compressed data are kept by
@@ -261,7 +261,7 @@ def _train(
         rows_in_all = rows.weight.sum() if rows.statistics is None else float(rows.statistics.num_data)
         options = {"optimizer": LBFGS, "tolerance": max(1e-3 / rows_in_all, 1e-10)}
     if not exact and sums is None:
-        sampled = _objective(choices.num_samples if model.depth > 1 else 1)
+        sampled = sampled_elbo(choices.num_samples if model.depth > 1 else 1, alike=True)
         options |= {"objective": collapsed_bound if closed else sampled}
     if not exact and sums is None and rows.batches is None:
         options |= {"weight": rows.weight[devices.share(len(rows.x))], "batch_size": choices.batch_size}
@@ -328,9 +328,3 @@ def in_sums(model: Model, rows: Rows) -> Statistics | None:
 def resolution(num_frequencies: int) -> dict[str, int]:
     """Enough nodes for products of two waves to be resolved to rounding, and for fast filters' transients."""
     return {"bins": max(128, 3 * num_frequencies), "degree": DEGREE, "dense": 12}
-
-
-@cache
-def _objective(num_samples: int) -> Callable:
-    """The same object for the same number, so that compiled steps are found again."""
-    return partial(elbo, num_samples=num_samples, alike=True)

@@ -12,7 +12,6 @@ from jax import Array
 
 from .._linalg import precise
 from ..depth._model import Model
-from ..estimators._engine import patience
 from ..inference._objectives import Batch, whole
 from ..inference._prediction import Prediction, fixed_normals, mixed
 from ..inference._scores import Scores, scores
@@ -29,19 +28,18 @@ def train_together(
     batch_size: int | None = None,
     chunk: int = 500,
     callback: Callable[[np.ndarray, Model], None] | None = None,
-    held_out: list[tuple[np.ndarray, np.ndarray]] | None = None,
     seed: int = 0,
+    mirrored: bool = True,
 ) -> tuple[Model, np.ndarray]:
-    """The trained models, stacked, and the objective of each at each step done (S, steps). Of each, where there are
-    data `held_out` for it, what it was after the chunk that predicts them best; steps end where none of them has become
-    better for long (`estimators._engine.patience`).
+    """The trained models, stacked, and the objective of each at each step (S, steps).
 
     All data sets (x (N,) or (N, D), y (N,)) have the same shape, all models one structure. `fit` without its safety
     net: a model that fails keeps its last good state. After each chunk `callback` sees how many steps each model has
-    done (S,), which tells that, and the models, stacked.
+    done (S,), which tells that, and the models, stacked. Draws are `mirrored`, as the library's are, or as in the
+    paper.
     """
     plan = Plan(
-        objective=default_objective(models[0], num_samples),
+        objective=default_objective(models[0], num_samples, mirrored),
         optimizer=optimizer,
         batch_size=batch_size,
         natural=None,
@@ -53,31 +51,17 @@ def train_together(
     begun = [begin(model, plan) for model in models]
     states, fixed = _stack([state for state, _ in begun]), _stack([rest for _, rest in begun])
     keys = jax.random.split(jax.random.key(seed), len(models))
-    objectives, best, gained = [], None, 0
-    for count in range(-(-steps // plan.chunk)):
+    objectives = []
+    for _ in range(-(-steps // plan.chunk)):
         states, (_, objective, _) = _advance(states, fixed, batches, keys, plan, steps)
         objectives.append(np.asarray(objective)[:, : plan.chunk])
         now = _assemble(states, fixed)
         if callback is not None:
             callback(np.asarray(states.step), now)
-        if held_out is not None:
-            before, best = best, _better(best, (judge(now, held_out, CHECKED).nmll, now))
-            gained = count if before is None or np.any(best[0] < before[0]) else gained
-            if count - gained >= patience(steps, plan.chunk):
-                break
-    return now if best is None else best[1], np.concatenate(objectives, axis=1)[:, :steps]
+    return now, np.concatenate(objectives, axis=1)[:, :steps]
 
 
 BLOCK = 1000  # rows whose samples are predicted at once
-CHECKED = 20  # draws for data that are held out, whose scores are compared between states of one model
-
-
-def _better(old: tuple[Array, Model] | None, new: tuple[Array, Model]) -> tuple[Array, Model]:
-    """Of two stacks of models with their scores (S,), the one with the lower score in each place."""
-    if old is None:
-        return new
-    lower = new[0] < old[0]
-    return jax.tree.map(lambda a, b: jnp.where(lower.reshape(-1, *[1] * (a.ndim - 1)), a, b), new, old)
 
 
 def judge(models: Model, data: list[tuple[np.ndarray, np.ndarray]], num_samples: int, members: int = 1) -> Scores:

@@ -95,7 +95,9 @@ def measure(cell: Cell, data: Path | None = None) -> dict[str, Any]:
     setting, steps = SETTINGS[cell["model"]], cell["steps"]
     with jax.enable_x64(True):
         seen = [(x, y) for x, y, *_ in draws]
-        models, objective = train_together(setting.models(draws), seen, setting.optimizer(steps), steps, 10)
+        models, objective = train_together(
+            setting.models(draws), seen, setting.optimizer(steps), steps, 10, mirrored=False
+        )
         reached = judge(models, [(x, y) for *_, x, y in draws], 100)
         picture = portray(jax.tree.map(lambda leaf: leaf[0], models))
     return reached._asdict() | {"bound": objective[:, -100:].mean(axis=1), "picture": picture}

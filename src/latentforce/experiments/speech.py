@@ -141,6 +141,7 @@ def measure(cell: Cell, data: Path | None) -> dict[str, Any]:
             chunk=every,
             callback=look,
             seed=cell["seeds"][0],
+            mirrored=False,
         )
     done, rmse, nmll, coverage = (np.stack(part, axis=1) for part in zip(*seen, strict=True))
     if checked:

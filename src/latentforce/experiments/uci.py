@@ -15,7 +15,6 @@ from ..depth._likelihoods import Gaussian
 from ..depth._model import Model
 from ..dynamics._filters import FirstOrder
 from ..estimators._choices import Choices, averaged, choose
-from ..estimators._engine import Rows, divided, looked_at
 from ..files._tables import read_table
 from ..inference._steps import adam
 from ..presets import build
@@ -46,7 +45,7 @@ class Setting:
     given: dict[str, Any] = field(default_factory=dict)  # these choices
     wide: bool = False  # with twice as many directions as they choose, `WIDEST` at most
     learning_rate: float = 0.01
-    decay: bool = False  # along a cosine
+    own: bool = False  # the library's training: Adam with momentum, falling along a cosine, and draws in pairs
     num_samples: int = 5
     effort: float = 1.0  # steps, in units of the paper's models'
 
@@ -63,15 +62,13 @@ class Setting:
             return chosen
         return replace(chosen, directions=min(2 * chosen.directions, WIDEST))
 
-    def effort_on(self, x: np.ndarray, steps: int) -> tuple[int, int, float]:
-        """How many steps for the paper's models' `steps`, from how many starting points, and the share of rows that
-        each of these holds out.
-        """
+    def effort_on(self, x: np.ndarray, steps: int) -> tuple[int, int]:
+        """How many steps for the paper's models' `steps`, and from how many starting points."""
         if not self.chosen:
-            return round(self.effort * steps), 1, 0.0
+            return round(self.effort * steps), 1
         choices = self.choices(x)
         effort = 1.0 if averaged(self.preset, *x.shape) else self.effort  # several trainings are effort enough
-        return round(effort * min(steps, choices.steps)), choices.restarts, choices.validation_fraction
+        return round(effort * min(steps, choices.steps)), choices.restarts
 
 
 SHARED = {"width": 3, "lengthscale": 1.0, "variance": 0.1, "likelihood": Gaussian(0.01)}
@@ -92,17 +89,11 @@ SETTINGS = {
         "driven features along learned directions",
         chosen=True,
         learning_rate=0.05,
-        decay=True,
-        num_samples=1,
+        own=True,
+        num_samples=2,
         effort=2.0,
     ),
 }
-HELD = "ours-held-out"
-SETTINGS[HELD] = replace(
-    SETTINGS["ours"],
-    about="four of them, each stopped by rows of its own, where there are few",
-    given={"restarts": 4, "validation_fraction": 0.1},
-)
 SETTINGS[WIDE] = replace(
     SETTINGS["ours"],
     about="twice the directions, and four starting points, where there are many rows",
@@ -113,8 +104,8 @@ SETTINGS[WIDE] = replace(
 
 
 def cells(setup: Setup) -> list[Cell]:
-    """One for each set, model, depth and group of splits; first splits and two layers come first. `HELD`, `WIDE` and
-    the peer have two layers, `HELD` is for small sets, `WIDE` for large ones, and the peer has the first splits only.
+    """One for each set, model, depth and group of splits; first splits and two layers come first. `WIDE` and the peer
+    have two layers, `WIDE` is for large sets, and the peer has the first splits only.
     """
     common = {"steps": setup.choose(4000, 200), "frequencies": 20}
     if setup.quick:
@@ -124,12 +115,12 @@ def cells(setup: Setup) -> list[Cell]:
     for start in range(0, len(seeds), GROUP):
         for depth in setup.choose((2, 1, 3), (2, 1)):
             cell = {"seeds": seeds[start : start + GROUP], "depth": depth} | common
-            models = [model for model in SETTINGS if model not in (HELD, WIDE) or (depth == 2 and not setup.quick)]
+            models = [model for model in SETTINGS if model != WIDE or (depth == 2 and not setup.quick)]
             rows += [
                 {"set": name, "model": model} | cell
                 for model in models
                 for name in sets(setup)
-                if model not in (HELD, WIDE) or (name in LARGE) == (model == WIDE)
+                if model != WIDE or name in LARGE
             ]
             if not setup.quick and start == 0 and depth == 2:
                 rows += [
@@ -164,17 +155,15 @@ def measure(cell: Cell, data: Path | None) -> dict[str, Any]:
         rmse, nmll = np.transpose(found)
         return {"rmse": scales * rmse, "nmll": np.log(scales) + nmll}
     setting = SETTINGS[cell["model"]]
-    steps, members, share = setting.effort_on(splits[0].train[0], cell["steps"])
+    steps, members = setting.effort_on(splits[0].train[0], cell["steps"])
     size = cell["depth"], cell["frequencies"]
     models = [setting.build(*one.train, *size, member) for one in splits for member in range(members)]
-    rows = [kept(one.train, share, member) for one in splits for member in range(members)]
-    train, held = [seen for seen, _ in rows], [unseen for _, unseen in rows if unseen is not None]
+    train = [one.train for one in splits for _ in range(members)]
     batch = BATCH if len(train[0][0]) > 2 * BATCH else None
-    optimizer = adam(setting.learning_rate, steps if setting.decay else None, textbook=not setting.decay)
+    optimizer = adam(setting.learning_rate, steps if setting.own else None, textbook=not setting.own)
     fitted, objective = train_together(
-        models, train, optimizer, steps, setting.num_samples, batch_size=batch,
-        held_out=held or None, chunk=looked_at(steps) if held else 500,
-    )  # fmt: skip
+        models, train, optimizer, steps, setting.num_samples, batch_size=batch, mirrored=setting.own
+    )
     reached = judge(fitted, [one.test for one in splits], 100, members)
     table = {"rmse": scales * np.asarray(reached.rmse), "nmll": np.log(scales) + np.asarray(reached.nmll)}
     return table | {"coverage": reached.coverage, "bound": objective[::members, -100:].mean(axis=1)}
@@ -187,13 +176,6 @@ class Split:
     train: Data
     test: Data
     scale: float
-
-
-def kept(data: Data, share: float, member: int) -> tuple[Data, Data | None]:
-    """What a starting point trains on, and what it holds out, as estimators do."""
-    x, y = data
-    rows, held_out = divided(Rows(x, y, np.ones(len(x))), share, 0, member)
-    return (rows.x, rows.y), held_out
 
 
 def load(name: str, data: Path | None, rows: int | None = None) -> tuple[np.ndarray, np.ndarray]:
@@ -267,18 +249,15 @@ def present(results: list[Measured]) -> Page:
         units, Adam at 0.01, five samples, {cell["steps"]} steps of {BATCH} rows where there are more than {2 * BATCH}
         (the paper's batches are of 10,000; it does not say how many steps), float32. `ours` is what the
         library's estimators choose: twice as many learned directions as there are inputs, up to eight hidden units, q
-        block-diagonal and at the prior at the start, one sample, Adam at 0.05 falling along a cosine, twice the steps;
-        with up to 2000 rows (boston, concrete, energy, wine-red and yacht) one prediction of the models from four
-        starting points, each after 2000 steps: the same effort; with fewer than 8 D² rows, or 500 (boston and yacht),
-        also one direction for each input, M = 10 and up to three hidden units.
+        block-diagonal and at the prior at the start, two samples, each the mirror image of the other, Adam at 0.05
+        falling along a cosine, twice the steps; with up to 2000 rows (boston, concrete, energy, wine-red and yacht) one
+        prediction of the models from four starting points, each after 2000 steps: the same effort; with fewer than
+        8 D² rows, or 500 (boston and yacht), also one direction for each input, M = 10 and up to three hidden units.
         Each direction has as many features as an input of the others, or half as many. Mean ± standard deviation over
         up to {count} splits."""
     if any(f"{PEER}-2" in row for row in found.values()):
         about += f""" `{PEER}-2` is its deep GP with 100 inducing points and a kernel of all inputs, on the first three
         to five splits; below, models are compared on the splits that both have."""
-    if any(f"{HELD}-2" in row for row in found.values()):
-        about += f""" `{HELD}` is for up to 2000 rows: one prediction from four starting points, of models as they were
-        when they predicted best a tenth of the rows that each held out."""
     if any(f"{WIDE}-2" in row for row in found.values()):
         about += f""" `{WIDE}` is for more than 2000 rows: twice as many directions as `ours`, up to {WIDEST}, and one
         prediction from four starting points of 2000 steps each, instead of one of 8000."""

@@ -48,11 +48,15 @@ def _relative(weight: Float[Array, " N"]) -> tuple[Float[Array, " N"], Float[Arr
 
 
 @in_full_precision
-def elbo(model: Model, batch: Batch, key: PRNGKeyArray, num_samples: int = 1, alike: bool = False) -> Float[Array, ""]:
+def elbo(
+    model: Model, batch: Batch, key: PRNGKeyArray, num_samples: int = 2, alike: bool = False, mirrored: bool = True
+) -> Float[Array, ""]:
     """The doubly stochastic evidence lower bound for each row (paper, section `sec:DLFM`).
 
-    Exact for one layer; else `num_samples` draws of the hidden layers are averaged over. `alike` draws the same numbers
-    for equal inputs, wherever they stand: then a weight of two is to the digit the row twice, and order is no matter.
+    Exact for one layer; else `num_samples` draws of the hidden layers are averaged over. They come in pairs, the second
+    the mirror image of the first: whatever is linear in them cancels, and of the gradients' noise that is most. Without
+    `mirrored` each is drawn by itself, as in the paper; the expectation is the same. `alike` draws the same numbers for
+    equal inputs, wherever they stand: then a weight of two is to the digit the row twice, and order is no matter.
 
     !!! example
 
@@ -63,7 +67,8 @@ def elbo(model: Model, batch: Batch, key: PRNGKeyArray, num_samples: int = 1, al
         True
     """
     layered(model).takes(batch.y.shape[1])
-    drawn = (normals_of_rows if alike else normals)(model, key, count("num_samples", num_samples), batch.x)
+    S, draw = count("num_samples", num_samples), normals_of_rows if alike else normals
+    drawn = _paired(draw(model, key, -(-S // 2), batch.x), S) if mirrored else draw(model, key, S, batch.x)
 
     def expected(model: Model, rows: Rows, drawn: tuple[Float[Array, "S N Q"], ...]) -> Float[Array, " N"]:
         x, y = rows
@@ -142,6 +147,11 @@ def normals_of_rows(
         return ()
     drawn = jax.vmap(lambda k: jax.random.normal(k, (num_samples, sum(widths)), x.dtype))(keys)
     return tuple(jnp.split(jnp.swapaxes(drawn, 0, 1), np.cumsum(widths)[:-1], axis=2))
+
+
+def _paired(half: tuple[Float[Array, "H N Q"], ...], num_samples: int) -> tuple[Float[Array, "S N Q"], ...]:
+    """The draws and their mirror images, so many in all: the last one of an odd number has none."""
+    return tuple(jnp.concatenate([drawn, -drawn])[:num_samples] for drawn in half)
 
 
 def _average(values: Float[Array, " N"], batch: Batch) -> Float[Array, ""]:

@@ -103,7 +103,7 @@ def fit(
     learning_rate: Numbers | optax.Schedule = 0.05,
     decay: bool | None = None,
     optimizer: optax.GradientTransformation | None = None,
-    num_samples: int = 5,
+    num_samples: int = 4,
     batch_size: int | None = None,
     natural: float | None = None,
     weight: Numbers | None = None,
@@ -421,14 +421,14 @@ def checked(model: Any, x: Numbers, y: Numbers | None, weight: Numbers | None) -
     return inputs, targets, row_weights(weight, len(inputs))
 
 
-def default_objective(model: Any, num_samples: int) -> Objective:
+def default_objective(model: Any, num_samples: int, mirrored: bool = True) -> Objective:
     """The exact likelihood where there is one, else the evidence lower bound."""
     if isinstance(model, ExactModel):
         return log_marginal_likelihood
-    return _sampled_elbo(num_samples if model.depth > 1 else 1)
+    return sampled_elbo(num_samples if model.depth > 1 else 1, mirrored=mirrored)
 
 
 @cache
-def _sampled_elbo(num_samples: int) -> Objective:
-    """The same object for the same number, so that compiled steps are found again."""
-    return partial(elbo, num_samples=num_samples)
+def sampled_elbo(num_samples: int, **options: bool) -> Objective:
+    """`elbo`; the same object for the same options, so that compiled steps are found again."""
+    return partial(elbo, num_samples=num_samples, **options)

@@ -88,7 +88,9 @@ def _reasons(estimator: Any) -> dict[str, str]:
         if chosen.batch_size is None
         else f"So each step costs the same for any number of rows; there are {number(rows)}.",
         "learning_rate": "Large at first and falling to zero along a cosine.",
-        "num_samples": "One is enough where there are several inputs." if several else "Some, as they are cheap here.",
+        "num_samples": "A pair is enough where there are several inputs."
+        if several
+        else "Some, as they are cheap here.",
         "restarts": "One: it follows the data."
         if chosen.restarts == 1
         else "Few rows leave open which directions matter: predictions are averaged over several starts.",
