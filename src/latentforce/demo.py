@@ -51,7 +51,7 @@ def train(name: str, x: np.ndarray, y: np.ndarray, steps: int) -> Model:
     model = build(name, x, y, num_frequencies=40, lengthscale=0.1, variance=0.01 if name == "dlfm-driven" else 1.0)
     with progress_bar(steps, name) as show:
         return fit(
-            model, x, y, steps=steps, learning_rate=0.02, decay=True, num_samples=5, chunk=50, callback=show
+            model, x, y, steps=steps, learning_rate=0.02, decay=True, num_samples=4, chunk=50, callback=show
         ).model
 
 

@@ -157,11 +157,8 @@ def fit(
     """
     steps, chunk = _checks.count("steps", steps), min(_checks.count("chunk", chunk), steps)
     if isinstance(model, ExactModel):
-        unused = {"natural": natural, "batch_size": batch_size, "weight": weight, "held_out": held_out}
-        unused |= {"devices": devices}
-        for name, value in unused.items():
-            if value is not None:
-                raise ValueError(f"`{name}` must be None for an exact model, got {value!r}.")
+        _unused("for an exact model", natural=natural, batch_size=batch_size, weight=weight)
+        _unused("for an exact model", held_out=held_out, devices=devices)
         if isinstance(x, Statistics | Batches):
             raise ValueError(f"`x` must be the data themselves for an exact model, got {type(x).__name__}.")
     if not callable(learning_rate):
@@ -176,15 +173,9 @@ def fit(
     default = default_objective(model, _checks.count("num_samples", num_samples))
     placed = Devices.of(devices)
     if isinstance(x, Statistics | Batches):
-        for name, value in {"y": y, "weight": weight, "batch_size": batch_size}.items():
-            if value is not None:
-                kind = "compressed" if isinstance(x, Statistics) else "batches"
-                raise ValueError(f"`{name}` must be None where the data are {kind}, got {value!r}.")
-    if isinstance(x, Statistics):
-        feed = held_sums(placed, jax.tree.map(lambda leaf: leaf.astype(dtype_of(model)), x))
-    elif isinstance(x, Batches):
-        checked(model, *x.sample(1), None)
-        feed = ReadAhead(x, placed, dtype_of(model), chunk)
+        kind = "compressed" if isinstance(x, Statistics) else "batches"
+        _unused(f"where the data are {kind}", y=y, weight=weight, batch_size=batch_size)
+        feed = _fed(model, x, placed, chunk)
     else:
         size = None if batch_size is None else _checks.count("batch_size", batch_size)
         data = checked(model, x, y, weight)
@@ -209,6 +200,21 @@ def fit(
     elif resume:
         raise ValueError("`checkpoint` must be a file to `resume` from, got None.")
     return loop.run()
+
+
+def _unused(where: str, **given: Any) -> None:
+    """An error for the first argument that is given where it has no meaning."""
+    for name, value in given.items():
+        if value is not None:
+            raise ValueError(f"`{name}` must be None {where}, got {value!r}.")
+
+
+def _fed(model: Any, x: Statistics | Batches, placed: Devices, chunk: int) -> Held | ReadAhead:
+    """What steps read of data that are sums, or outgrow memory."""
+    if isinstance(x, Statistics):
+        return held_sums(placed, jax.tree.map(lambda leaf: leaf.astype(dtype_of(model)), x))
+    checked(model, *x.sample(1), None)
+    return ReadAhead(x, placed, dtype_of(model), chunk)
 
 
 class _Loop(Generic[AnyModel]):
