@@ -125,8 +125,9 @@ def fit(
     - `x` (N, D) or (N,), `y` (N, P) or (N,): data; NaN in `y` means not observed. `weight` (N,): repetitions of rows.
       Instead of both, what [`latentforce.compress`][] made of the data of a shallow model, whose steps then cost the
       same for any number of rows; or [`latentforce.Batches`][] of data that outgrow memory.
-    - `objective`: a function of (model, batch, key); default `elbo` with `num_samples` draws, for an exact model
-      `log_marginal_likelihood`, for compressed data `collapsed_bound`; `importance_weighted_bound` is another.
+    - `objective`: a function of (model, batch, key); default `elbo` with `num_samples` draws (in mirrored pairs), for
+      an exact model `log_marginal_likelihood`, for compressed data `collapsed_bound`; `importance_weighted_bound` is
+      another.
     - `learning_rate`: a number or an Optax schedule for Adam; a number falls to zero along a cosine unless
       `decay=False` (0.01 without decay is the paper's).
     - `optimizer`: any Optax transformation instead, such as `optax.lbfgs()` for deterministic objectives.
