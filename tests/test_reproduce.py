@@ -230,6 +230,18 @@ def test_uci_takes_what_estimators_choose_for_few_rows():
     assert [ours.build(x, y, 1, M).layers[0].features.num_frequencies for M in (3, 20)] == [3, 10]
 
 
+@pytest.mark.parametrize(("model", "mirrored"), [("ours", True), (uci.WIDE, True), ("dlfm-vfrf", False)])
+def test_the_papers_models_keep_independent_draws(model, mirrored, monkeypatch):
+    def train(*_, **options):
+        assert options["mirrored"] == mirrored
+        raise InterruptedError
+
+    monkeypatch.setattr(uci, "train_together", train)
+    cell = {"set": "friedman", "model": model, "depth": 2, "seeds": [0], "steps": 10, "frequencies": 2, "rows": 60}
+    with pytest.raises(InterruptedError):
+        uci.measure(cell, None)
+
+
 def test_uci_splits():
     x, y = uci.load("friedman", None)
     one, other = uci.split(x, y, 0), uci.split(x, y, 1)
